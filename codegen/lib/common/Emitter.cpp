@@ -1,0 +1,471 @@
+// Values, hardware positions and control flow of the shared lowering. Dispatch of the other ops goes by family: elementwise,
+// memory, shape, across lanes, shared memory.
+#include "Emitter.h"
+#include "DebugInfo.h"
+
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/UB/IR/UBOps.h"
+#include "mlir/IR/RegionGraphTraits.h"
+#include "llvm/ADT/PostOrderIterator.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+namespace tessera::codegen {
+
+using mlir::failure;
+using mlir::LogicalResult;
+using mlir::success;
+
+TargetInfo::~TargetInfo() = default;
+
+Emitter::Emitter(mlir::ModuleOp module, const compile_options &options, TargetInfo &target, llvm::Module &llvmModule)
+    : module(module), options(options), target(target), llvmModule(llvmModule), b(llvmModule.getContext()),
+      axisInfo(module) {
+  if (options.enable_fp_fusion) {
+    llvm::FastMathFlags flags;
+    flags.setAllowContract();
+    b.setFastMathFlags(flags);
+  }
+}
+Emitter::~Emitter() = default;
+
+LogicalResult Emitter::emitKernel(mlir::FunctionOpInterface kernel, unsigned sharedBytes) {
+  llvm::SmallVector<llvm::Type *> types;
+  for (mlir::Type type : kernel.getArgumentTypes()) {
+    llvm::Type *scalar = mlir::isa<mlir::RankedTensorType>(type) ? nullptr : scalarType(type);
+    if (!scalar)
+      return kernel.emitError() << "kernel parameters are pointers, integers and floats, not " << type;
+    types.push_back(scalar);
+  }
+  llvm::SmallVector<V> args;
+  function = target.createKernel(llvmModule, b, kernel.getName(), types, args, options, sharedBytes);
+  if (options.line_info) {
+    debug = std::make_unique<DebugInfo>(llvmModule, *function, kernel.getLoc(),
+                                        llvmModule.getTargetTriple().isNVPTX());
+    b.SetCurrentDebugLocation(debug->locate(kernel.getLoc()));
+  }
+  for (auto [argument, value] : llvm::zip_equal(kernel.getArguments(), args))
+    set(argument, {value});
+
+  // Ids and index bases gather in the entry block while the body is emitted, so that they dominate every use.
+  thread = target.threadId(b);
+  lane = target.laneId(b);
+  warp = target.warpId(b);
+  llvm::BasicBlock *entry = b.GetInsertBlock();
+  llvm::BasicBlock *body = newBlock("body");
+  b.SetInsertPoint(body);
+  yielded.emplace_back();
+  if (failed(emitRegionWithBlocks(kernel.getFunctionBody())))
+    return failure();
+  target.finishKernel(b);
+  b.SetInsertPoint(entry);
+  b.CreateBr(body);
+  if (debug)
+    debug->finalize();
+  return success();
+}
+
+// ---- values ---------------------------------------------------------------------------------------------------------
+
+llvm::Type *Emitter::scalarType(mlir::Type type) {
+  return llvm::TypeSwitch<mlir::Type, llvm::Type *>(mlir::getElementTypeOrSelf(type))
+      .Case<mlir::IntegerType>([&](auto t) { return b.getIntNTy(t.getWidth()); })
+      .Case<mlir::IndexType>([&](auto) { return b.getInt64Ty(); })
+      .Case<mlir::Float16Type>([&](auto) { return b.getHalfTy(); })
+      .Case<mlir::BFloat16Type>([&](auto) { return b.getBFloatTy(); })
+      .Case<mlir::Float32Type>([&](auto) { return b.getFloatTy(); })
+      .Case<mlir::Float64Type>([&](auto) { return b.getDoubleTy(); })
+      .Case<tt::PointerType>([&](auto) { return b.getPtrTy(target.globalAddressSpace()); })
+      .Case<ttg::MemDescType>([&](auto) { return b.getInt32Ty(); }) // byte offset of the buffer
+      .Default([](auto) { return nullptr; });
+}
+
+llvm::Type *Emitter::memoryType(mlir::Type type) {
+  llvm::Type *scalar = scalarType(type);
+  return scalar && scalar->isIntegerTy(1) ? b.getInt8Ty() : scalar;
+}
+
+llvm::Type *Emitter::valueType(mlir::Type type) {
+  llvm::Type *scalar = scalarType(type);
+  return scalarsAreLanes || mlir::isa<mlir::RankedTensorType>(type) ? target.laneType(scalar) : scalar;
+}
+
+const LinearLayout &Emitter::layoutOf(mlir::Type tensor) {
+  auto &slot = layouts[tensor];
+  if (!slot)
+    slot = std::make_unique<LinearLayout>(ttg::toLinearLayout(mlir::cast<mlir::RankedTensorType>(tensor)));
+  return *slot;
+}
+
+unsigned Emitter::numValues(mlir::Type type) {
+  return mlir::isa<mlir::RankedTensorType>(type) ? layoutOf(type).size(HwDim::Register) : 1;
+}
+
+llvm::ArrayRef<V> Emitter::get(mlir::Value v) { return values.find(v)->second; }
+void Emitter::set(mlir::Value v, Lanes lanes) { values[v] = std::move(lanes); }
+
+Lanes Emitter::getAsLanes(mlir::Value v, unsigned count) {
+  if (isTensor(v))
+    return Lanes(get(v));
+  return Lanes(count, asLane(getUniform(v)));
+}
+
+V Emitter::asLane(V v) { return v->getType() == target.laneType(v->getType()->getScalarType()) ? v : target.splat(b, v); }
+
+// ---- hardware position -> index -------------------------------------------------------------------------------------
+
+V Emitter::constant(uint64_t value) { return target.splat(b, b.getInt32(value)); }
+
+V Emitter::applyBits(llvm::ArrayRef<uint64_t> bases, V id, uint64_t &mask) {
+  V sum = nullptr;
+  auto add = [&](V term, uint64_t bits) {
+    if (!sum)
+      sum = term;
+    else
+      sum = (mask & bits) ? b.CreateXor(sum, term) : b.CreateOr(sum, term, "", true);
+    mask |= bits;
+  };
+  auto number = [&](uint64_t n) { return llvm::ConstantInt::get(id->getType(), n); };
+  for (unsigned i = 0; i < bases.size();) {
+    uint64_t basis = bases[i];
+    if (!basis) {
+      ++i;
+      continue;
+    }
+    // A run of bits that moves as a whole: one mask and one shift.
+    unsigned end = i + 1;
+    while (llvm::isPowerOf2_64(basis) && end < bases.size() && bases[end] == basis << (end - i))
+      ++end;
+    uint64_t run = ((uint64_t(1) << (end - i)) - 1) << i;
+    if (llvm::isPowerOf2_64(basis)) {
+      unsigned to = llvm::Log2_64(basis);
+      V bits = b.CreateAnd(id, number(run));
+      add(to >= i ? b.CreateShl(bits, to - i, "", /*NUW=*/true, /*NSW=*/true) : b.CreateLShr(bits, i - to),
+          to >= i ? run << (to - i) : run >> (i - to));
+    } else {
+      V bit = b.CreateAnd(b.CreateLShr(id, i), number(1));
+      add(b.CreateAnd(b.CreateNeg(bit), number(basis)), basis);
+    }
+    i = end;
+  }
+  return sum;
+}
+
+Emitter::Base Emitter::baseOf(const LinearLayout &layout) {
+  llvm::IRBuilderBase::InsertPointGuard guard(b);
+  llvm::BasicBlock &entry = function->getEntryBlock();
+  if (!entry.getTerminator())
+    b.SetInsertPoint(&entry);
+  Base base;
+  if (thread) {
+    LinearLayout::Bases all(layout.bases(HwDim::Lane));
+    llvm::append_range(all, layout.bases(HwDim::Warp));
+    base.value = applyBits(all, thread, base.mask);
+  } else {
+    base.value = applyBits(layout.bases(HwDim::Lane), lane, base.mask);
+    uint64_t warpMask = 0;
+    if (V uniform = applyBits(layout.bases(HwDim::Warp), warp, warpMask)) {
+      V part = target.splat(b, uniform);
+      base.value = !base.value                ? part
+                   : (base.mask & warpMask) ? b.CreateXor(base.value, part)
+                                            : b.CreateOr(base.value, part, "", true);
+      base.mask |= warpMask;
+    }
+  }
+  if (!base.value)
+    base.value = constant(0);
+  return base;
+}
+
+V Emitter::at(const Base &base, uint64_t offset) {
+  if (!offset)
+    return base.value;
+  return (base.mask & offset) ? b.CreateXor(base.value, constant(offset)) : b.CreateOr(base.value, constant(offset), "", true);
+}
+
+V Emitter::isFirstCopy(uint64_t freeLanes, uint64_t freeWarps) {
+  V first = nullptr;
+  auto require = [&](V id, uint64_t bits) {
+    V is = b.CreateICmpEQ(b.CreateAnd(id, llvm::ConstantInt::get(id->getType(), bits)), llvm::ConstantInt::get(id->getType(), 0));
+    first = first ? b.CreateAnd(first, is) : is;
+  };
+  if (thread) {
+    if (uint64_t bits = freeLanes | freeWarps << llvm::Log2_32(target.warpSize()))
+      require(thread, bits);
+    return first;
+  }
+  if (freeLanes)
+    require(lane, freeLanes);
+  if (freeWarps)
+    require(target.splat(b, warp), freeWarps);
+  return first;
+}
+
+// ---- control flow ---------------------------------------------------------------------------------------------------
+
+llvm::BasicBlock *Emitter::newBlock(const llvm::Twine &name) {
+  return llvm::BasicBlock::Create(b.getContext(), name, function);
+}
+
+Lanes Emitter::flatten(mlir::ValueRange range) {
+  Lanes all;
+  for (mlir::Value v : range)
+    llvm::append_range(all, get(v));
+  return all;
+}
+
+llvm::SmallVector<llvm::PHINode *> Emitter::createPhis(mlir::TypeRange types, unsigned incoming) {
+  llvm::SmallVector<llvm::PHINode *> phis;
+  for (mlir::Type type : types)
+    for (unsigned i = 0, n = numValues(type); i < n; ++i)
+      phis.push_back(b.CreatePHI(valueType(type), incoming));
+  return phis;
+}
+
+void Emitter::bindPhis(mlir::ValueRange range, llvm::ArrayRef<llvm::PHINode *> phis) {
+  for (mlir::Value v : range) {
+    unsigned n = numValues(v.getType());
+    set(v, Lanes(phis.take_front(n)));
+    phis = phis.drop_front(n);
+  }
+}
+
+void Emitter::addIncoming(llvm::ArrayRef<llvm::PHINode *> phis, llvm::ArrayRef<V> incoming, llvm::BasicBlock *from) {
+  for (auto [phi, value] : llvm::zip_equal(phis, incoming))
+    phi->addIncoming(value, from);
+}
+
+LogicalResult Emitter::emitBlock(mlir::Block &block) {
+  for (mlir::Operation &op : block) {
+    if (debug)
+      b.SetCurrentDebugLocation(debug->locate(op.getLoc()));
+    if (failed(emitOp(&op)))
+      return failure();
+  }
+  return success();
+}
+
+/// A function body: one block, or several with cf branches. Ends with the builder after the (single) return's place.
+LogicalResult Emitter::emitRegionWithBlocks(mlir::Region &region) {
+  if (region.hasOneBlock())
+    return emitBlock(region.front());
+
+  llvm::DenseMap<mlir::Block *, llvm::BasicBlock *> blocks;
+  llvm::DenseMap<mlir::Block *, llvm::SmallVector<llvm::PHINode *>> phis;
+  llvm::BasicBlock *exit = newBlock("exit");
+  llvm::SmallVector<std::pair<Lanes, llvm::BasicBlock *>> returns;
+  llvm::ReversePostOrderTraversal<mlir::Region *> order(&region);
+  blocks[&region.front()] = b.GetInsertBlock();
+  for (mlir::Block *block : order) {
+    if (block == &region.front())
+      continue;
+    blocks[block] = newBlock("block");
+    b.SetInsertPoint(blocks[block]);
+    phis[block] = createPhis(block->getArgumentTypes(), 2);
+    bindPhis(block->getArguments(), phis[block]);
+  }
+  auto branchTo = [&](mlir::Block *to, mlir::ValueRange operands, llvm::BasicBlock *from) {
+    addIncoming(phis[to], flatten(operands), from);
+    return blocks[to];
+  };
+  for (mlir::Block *block : order) {
+    b.SetInsertPoint(blocks[block]);
+    for (mlir::Operation &op : block->without_terminator())
+      if (failed(emitOp(&op)))
+        return failure();
+    llvm::BasicBlock *from = b.GetInsertBlock();
+    mlir::Operation *end = block->getTerminator();
+    if (auto br = mlir::dyn_cast<mlir::cf::BranchOp>(end)) {
+      b.CreateBr(branchTo(br.getDest(), br.getDestOperands(), from));
+    } else if (auto br = mlir::dyn_cast<mlir::cf::CondBranchOp>(end)) {
+      V condition = getUniform(br.getCondition());
+      // Two edges to one block would need two phi entries from one predecessor: give the second an own block.
+      llvm::BasicBlock *then = branchTo(br.getTrueDest(), br.getTrueDestOperands(), from);
+      llvm::BasicBlock *otherwise = newBlock("else");
+      b.CreateCondBr(condition, then, otherwise);
+      b.SetInsertPoint(otherwise);
+      b.CreateBr(branchTo(br.getFalseDest(), br.getFalseDestOperands(), otherwise));
+    } else if (mlir::isa<tt::ReturnOp>(end)) {
+      returns.emplace_back(flatten(end->getOperands()), from);
+      b.CreateBr(exit);
+    } else {
+      return end->emitOpError("cannot be lowered: unknown terminator");
+    }
+  }
+  b.SetInsertPoint(exit);
+  Lanes results;
+  if (!returns.empty())
+    for (unsigned i = 0; i < returns.front().first.size(); ++i) {
+      llvm::PHINode *phi = b.CreatePHI(returns.front().first[i]->getType(), returns.size());
+      for (auto &[list, from] : returns)
+        phi->addIncoming(list[i], from);
+      results.push_back(phi);
+    }
+  yielded.back() = results;
+  return success();
+}
+
+LogicalResult Emitter::emitFor(mlir::scf::ForOp op) {
+  V lower = getUniform(op.getLowerBound()), upper = getUniform(op.getUpperBound()), step = getUniform(op.getStep());
+  Lanes initial = flatten(op.getInitArgs());
+  llvm::BasicBlock *before = b.GetInsertBlock(), *header = newBlock("for"), *body = newBlock("for.body"),
+                   *after = newBlock("for.end");
+  b.CreateBr(header);
+  b.SetInsertPoint(header);
+  llvm::PHINode *iv = b.CreatePHI(lower->getType(), 2);
+  iv->addIncoming(lower, before);
+  auto phis = createPhis(op.getInitArgs().getTypes(), 2);
+  addIncoming(phis, initial, before);
+  set(op.getInductionVar(), {iv});
+  bindPhis(op.getRegionIterArgs(), phis);
+  b.CreateCondBr(op.getUnsignedCmp() ? b.CreateICmpULT(iv, upper) : b.CreateICmpSLT(iv, upper), body, after);
+
+  b.SetInsertPoint(body);
+  yielded.emplace_back();
+  if (failed(emitBlock(*op.getBody())))
+    return failure();
+  llvm::BasicBlock *latch = b.GetInsertBlock();
+  addIncoming(phis, yielded.pop_back_val(), latch);
+  iv->addIncoming(b.CreateAdd(iv, step), latch);
+  b.CreateBr(header);
+
+  b.SetInsertPoint(after);
+  bindPhis(op.getResults(), phis);
+  return success();
+}
+
+LogicalResult Emitter::emitIf(mlir::scf::IfOp op) {
+  bool hasElse = !op.getElseRegion().empty();
+  llvm::BasicBlock *then = newBlock("if.then"), *after = newBlock("if.end"), *otherwise = hasElse ? newBlock("if.else") : after;
+  b.CreateCondBr(getUniform(op.getCondition()), then, otherwise);
+
+  auto arm = [&](mlir::Region &region, llvm::BasicBlock *start) -> std::optional<std::pair<Lanes, llvm::BasicBlock *>> {
+    b.SetInsertPoint(start);
+    yielded.emplace_back();
+    if (failed(emitBlock(region.front())))
+      return std::nullopt;
+    llvm::BasicBlock *end = b.GetInsertBlock();
+    b.CreateBr(after);
+    return std::make_pair(yielded.pop_back_val(), end);
+  };
+  auto first = arm(op.getThenRegion(), then);
+  if (!first)
+    return failure();
+  std::optional<std::pair<Lanes, llvm::BasicBlock *>> second;
+  if (hasElse && !(second = arm(op.getElseRegion(), otherwise)))
+    return failure();
+
+  b.SetInsertPoint(after);
+  auto phis = createPhis(op.getResultTypes(), 2);
+  if (!phis.empty()) { // results imply an else arm
+    addIncoming(phis, first->first, first->second);
+    addIncoming(phis, second->first, second->second);
+  }
+  bindPhis(op.getResults(), phis);
+  return success();
+}
+
+LogicalResult Emitter::emitWhile(mlir::scf::WhileOp op) {
+  Lanes initial = flatten(op.getInits());
+  llvm::BasicBlock *entry = b.GetInsertBlock(), *before = newBlock("while"), *body = newBlock("while.body"),
+                   *after = newBlock("while.end");
+  b.CreateBr(before);
+  b.SetInsertPoint(before);
+  auto phis = createPhis(op.getInits().getTypes(), 2);
+  addIncoming(phis, initial, entry);
+  bindPhis(op.getBeforeArguments(), phis);
+  yielded.emplace_back();
+  if (failed(emitBlock(*op.getBeforeBody())))
+    return failure();
+  Lanes passed = yielded.pop_back_val();
+  b.CreateCondBr(getUniform(op.getConditionOp().getCondition()), body, after);
+
+  auto bind = [&](mlir::ValueRange range) {
+    llvm::ArrayRef<V> rest = passed;
+    for (mlir::Value v : range) {
+      unsigned n = numValues(v.getType());
+      set(v, Lanes(rest.take_front(n)));
+      rest = rest.drop_front(n);
+    }
+  };
+  b.SetInsertPoint(body);
+  bind(op.getAfterArguments());
+  yielded.emplace_back();
+  if (failed(emitBlock(*op.getAfterBody())))
+    return failure();
+  addIncoming(phis, yielded.pop_back_val(), b.GetInsertBlock());
+  b.CreateBr(before);
+
+  b.SetInsertPoint(after);
+  bind(op.getResults());
+  return success();
+}
+
+LogicalResult Emitter::emitOp(mlir::Operation *op) {
+  for (mlir::Type type : op->getResultTypes()) {
+    if (!scalarType(type))
+      return op->emitError() << "type " << type << " cannot be lowered";
+    if (auto tensor = mlir::dyn_cast<mlir::RankedTensorType>(type); tensor && !tensor.getEncoding())
+      return op->emitError() << "a tile without an encoding cannot be lowered: convert to ttgir first";
+  }
+  for (auto family : {&Emitter::emitElementwise, &Emitter::emitShapeOp, &Emitter::emitSharedOp})
+    if (auto result = (this->*family)(op))
+      return *result;
+
+  return llvm::TypeSwitch<mlir::Operation *, LogicalResult>(op)
+      .Case<tt::LoadOp>([&](auto o) { return emitLoad(o); })
+      .Case<tt::StoreOp>([&](auto o) { return emitStore(o); })
+      .Case<tt::ReduceOp>([&](auto o) { return emitReduce(o); })
+      .Case<ttg::ConvertLayoutOp>([&](auto o) { return emitConvert(o); })
+      .Case<tt::PrintOp>([&](auto o) { return emitPrint(o); })
+      .Case<tt::AssertOp>([&](auto o) { return emitAssert(o); })
+      .Case<tt::AssumeOp>([&](auto o) {
+        b.CreateAssumption(get(o.getCondition()).front());
+        return success();
+      })
+      .Case<tt::GetProgramIdOp>([&](auto o) {
+        set(o.getResult(), {target.programId(b, o.getAxisAsInt())});
+        return success();
+      })
+      .Case<tt::GetNumProgramsOp>([&](auto o) {
+        set(o.getResult(), {target.numPrograms(b, o.getAxisAsInt())});
+        return success();
+      })
+      .Case<mlir::scf::ForOp>([&](auto o) { return emitFor(o); })
+      .Case<mlir::scf::IfOp>([&](auto o) { return emitIf(o); })
+      .Case<mlir::scf::WhileOp>([&](auto o) { return emitWhile(o); })
+      .Case<mlir::scf::ConditionOp>([&](auto o) {
+        yielded.back() = flatten(o.getArgs());
+        return success();
+      })
+      .Case<mlir::scf::YieldOp, tt::ReturnOp, tt::ReduceReturnOp>([&](auto o) {
+        yielded.back() = flatten(o->getOperands());
+        return success();
+      })
+      .Case<tt::CallOp>([&](auto call) -> LogicalResult {
+        // A helper that was not inlined earlier is emitted in place: machine code has one function.
+        auto callee = module.lookupSymbol<tt::FuncOp>(call.getCallee());
+        if (!callee || callee.isExternal())
+          return call.emitError() << "calls a function without a body: " << call.getCallee();
+        if (callDepth == 64)
+          return call.emitError() << "recursion: a kernel cannot call itself";
+        ++callDepth;
+        for (auto [argument, operand] : llvm::zip_equal(callee.getArguments(), call->getOperands()))
+          set(argument, Lanes(get(operand)));
+        yielded.emplace_back();
+        if (failed(emitRegionWithBlocks(callee.getBody())))
+          return failure();
+        --callDepth;
+        Lanes results = yielded.pop_back_val();
+        llvm::ArrayRef<V> rest = results;
+        for (mlir::Value result : call->getResults()) {
+          unsigned n = numValues(result.getType());
+          set(result, Lanes(rest.take_front(n)));
+          rest = rest.drop_front(n);
+        }
+        return success();
+      })
+      .Default([](mlir::Operation *o) { return o->emitOpError("has no lowering to LLVM IR"); });
+}
+
+} // namespace tessera::codegen

@@ -1,0 +1,276 @@
+// Memory accesses of a warp. Native: one vector access where the lanes touch one run of memory, else gathers. Emulated:
+// every access is a call of the executor, which knows which thread may touch what. Masked-off lanes never touch memory.
+#include "CpuTargetInfo.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Sequence.h"
+
+#include <cstddef>
+
+#include <tessera/codegen/cpu_abi.h>
+
+using namespace llvm;
+
+namespace tessera::codegen {
+
+static unsigned storeBytes(Type *type) { return type->isPointerTy() ? 8 : (type->getScalarSizeInBits() + 7) / 8; }
+static Align alignOf(unsigned bytes) { return Align(bytes ? bytes & -bytes : 1); }
+
+// ---- one vector access -------------------------------------------------------------------------------------------------
+
+V CpuTargetInfo::runLoad(B &b, Type *vector, V ptr, V pred, V other, const AccessHints &hints) {
+  Align align = alignOf(hints.alignment);
+  if (!pred)
+    return b.CreateAlignedLoad(vector, ptr, align, hints.isVolatile);
+  if (!other)
+    other = Constant::getNullValue(vector);
+  // AVX-512 masks every element size, AVX2 only 32 and 64 bits.
+  unsigned bytes = storeBytes(vector->getScalarType());
+  if (host.vectorBytes == 64 || (host.vectorBytes == 32 && bytes >= 4))
+    return b.CreateMaskedLoad(vector, ptr, align, pred, other);
+  return callOutlined(b, "load." + typeName(vector), vector, {ptr, pred, other}, [&](B &b, ArrayRef<V> args) {
+    V memory = spill(b, args[2]), mask = spill(b, args[1]);
+    Type *elem = vector->getScalarType();
+    V all = b.CreateAndReduce(args[1]);
+    emitIf(b, all, [&](B &b) { b.CreateStore(b.CreateAlignedLoad(vector, args[0], Align(1)), memory); });
+    emitIf(b, b.CreateNot(all), [&](B &b) {
+      laneLoop(b, cast<FixedVectorType>(vector)->getNumElements(), [&](B &b, V lane) {
+        emitIf(b, loadLane(b, args[1]->getType(), mask, lane), [&](B &b) {
+          storeLane(b, memory, lane, b.CreateAlignedLoad(elem, b.CreateGEP(elem, args[0], lane), Align(1)));
+        });
+      });
+    });
+    return b.CreateLoad(vector, memory);
+  });
+}
+
+void CpuTargetInfo::runStore(B &b, V ptr, V pred, V value, const AccessHints &hints) {
+  Align align = alignOf(hints.alignment);
+  Type *vector = value->getType(), *elem = vector->getScalarType();
+  if (!pred) {
+    b.CreateAlignedStore(value, ptr, align, hints.isVolatile);
+  } else if (host.vectorBytes == 64) {
+    b.CreateMaskedStore(value, ptr, align, pred);
+  } else {
+    // AVX2 has masked stores, but on some processors they take tens of cycles: not where all lanes are active.
+    callOutlined(b, "store." + typeName(vector), b.getVoidTy(), {ptr, pred, value}, [&](B &b, ArrayRef<V> args) -> V {
+      V all = b.CreateAndReduce(args[1]);
+      emitIf(b, all, [&](B &b) { b.CreateAlignedStore(args[2], args[0], Align(1)); });
+      emitIf(b, b.CreateNot(all), [&](B &b) {
+        if (host.vectorBytes == 32 && storeBytes(elem) >= 4) {
+          b.CreateMaskedStore(args[2], args[0], Align(1), args[1]);
+          return;
+        }
+        V memory = spill(b, args[2]), mask = spill(b, args[1]);
+        laneLoop(b, cast<FixedVectorType>(vector)->getNumElements(), [&](B &b, V lane) {
+          emitIf(b, loadLane(b, args[1]->getType(), mask, lane), [&](B &b) {
+            b.CreateAlignedStore(loadLane(b, vector, memory, lane), b.CreateGEP(elem, args[0], lane), Align(1));
+          });
+        });
+      });
+      return nullptr;
+    });
+  }
+}
+
+// ---- one access a lane -------------------------------------------------------------------------------------------------
+
+V CpuTargetInfo::perLaneLoad(B &b, Type *elem, V ptrs, V pred, V other, unsigned alignment) {
+  Type *vector = laneType(elem);
+  if (!pred)
+    pred = Constant::getAllOnesValue(laneType(b.getInt1Ty()));
+  if (!other)
+    other = Constant::getNullValue(vector);
+  if (host.vectorBytes == 64 && storeBytes(elem) >= 4)
+    return b.CreateMaskedGather(vector, ptrs, alignOf(alignment), pred, other);
+  return callOutlined(b, "gather." + typeName(vector), vector, {ptrs, pred, other}, [&](B &b, ArrayRef<V> args) {
+    V memory = spill(b, args[2]), mask = spill(b, args[1]), from = spill(b, args[0]);
+    laneLoop(b, lanes, [&](B &b, V lane) {
+      emitIf(b, loadLane(b, args[1]->getType(), mask, lane), [&](B &b) {
+        storeLane(b, memory, lane, b.CreateAlignedLoad(elem, loadLane(b, args[0]->getType(), from, lane), Align(1)));
+      });
+    });
+    return b.CreateLoad(vector, memory);
+  });
+}
+
+void CpuTargetInfo::perLaneStore(B &b, V ptrs, V pred, V value, unsigned alignment) {
+  Type *vector = value->getType();
+  if (!pred)
+    pred = Constant::getAllOnesValue(laneType(b.getInt1Ty()));
+  if (host.vectorBytes == 64 && storeBytes(vector->getScalarType()) >= 4) {
+    b.CreateMaskedScatter(value, ptrs, alignOf(alignment), pred);
+    return;
+  }
+  callOutlined(b, "scatter." + typeName(vector), b.getVoidTy(), {ptrs, pred, value}, [&](B &b, ArrayRef<V> args) -> V {
+    V memory = spill(b, args[2]), mask = spill(b, args[1]), to = spill(b, args[0]);
+    laneLoop(b, lanes, [&](B &b, V lane) {
+      emitIf(b, loadLane(b, args[1]->getType(), mask, lane), [&](B &b) {
+        b.CreateAlignedStore(loadLane(b, vector, memory, lane), loadLane(b, args[0]->getType(), to, lane), Align(1));
+      });
+    });
+    return nullptr;
+  });
+}
+
+// ---- checked accesses --------------------------------------------------------------------------------------------------
+
+SmallVector<V> CpuTargetInfo::checkedAccess(B &b, StringRef helper, Type *elem, unsigned vec, V address, V pred,
+                                            ArrayRef<V> tags, ArrayRef<V> data, unsigned alignment) {
+  Type *vector = laneType(elem);
+  unsigned bytes = storeBytes(elem);
+  Constant *access = ConstantStruct::getAnon(
+      {b.getInt32(lanes), b.getInt32(bytes), b.getInt32(vec), b.getInt32(alignment), site(b, false)});
+  auto *constant = new GlobalVariable(*kernel->getParent(), access->getType(), true, GlobalValue::PrivateLinkage, access, "access");
+  constant->setUnnamedAddr(GlobalValue::UnnamedAddr::Global);
+  auto write = [&](StringRef purpose, ArrayRef<V> values) -> V {
+    Type *type = values[0]->getType();
+    V memory = slot(b, purpose, ArrayType::get(type, values.size()));
+    for (auto [i, value] : enumerate(values))
+      b.CreateStore(value, b.CreateConstInBoundsGEP1_32(type, memory, i));
+    return memory;
+  };
+  V tagMemory = tags.size() == vec ? write("tags", tags) : ConstantPointerNull::get(b.getPtrTy());
+  V dataMemory = write("data", data);
+  V addressMemory = write("address", {address});
+  SmallVector<V> args = {context, constant, laneMask(b, pred), addressMemory};
+  if (!address->getType()->getScalarType()->isPointerTy())
+    args.push_back(tagMemory);
+  args.push_back(dataMemory);
+  call(b, helper, args);
+  SmallVector<V> result;
+  if (helper.ends_with("load"))
+    for (unsigned i = 0; i < vec; ++i)
+      result.push_back(b.CreateLoad(vector, b.CreateConstInBoundsGEP1_32(vector, dataMemory, i)));
+  return result;
+}
+
+// ---- global memory -----------------------------------------------------------------------------------------------------
+
+/// Widens a vector of one value a lane to `vec` values a lane: {a0, a0, a1, a1, …}.
+static V repeatLanes(Builder &b, V v, unsigned vec) {
+  SmallVector<int> from;
+  for (unsigned i = 0, n = cast<FixedVectorType>(v->getType())->getNumElements() * vec; i < n; ++i)
+    from.push_back(i / vec);
+  return b.CreateShuffleVector(v, from);
+}
+
+/// vec vectors of W lanes -> one of W * vec elements in memory order.
+static V interleave(Builder &b, ArrayRef<V> values) {
+  if (values.size() == 1)
+    return values[0];
+  unsigned lanes = cast<FixedVectorType>(values[0]->getType())->getNumElements(), vec = values.size();
+  SmallVector<V> level(values.begin(), values.end());
+  // Concatenate pairwise, then one permutation.
+  for (unsigned n = lanes; level.size() > 1; n *= 2) {
+    SmallVector<V> next;
+    auto all = to_vector(seq<int>(0, 2 * n));
+    for (unsigned i = 0; i < level.size(); i += 2)
+      next.push_back(b.CreateShuffleVector(level[i], level[i + 1], all));
+    level = std::move(next);
+  }
+  SmallVector<int> from;
+  for (unsigned i = 0; i < lanes * vec; ++i)
+    from.push_back(i % vec * lanes + i / vec);
+  return b.CreateShuffleVector(level[0], from);
+}
+
+SmallVector<V> CpuTargetInfo::loadGlobal(B &b, Type *elem, unsigned vec, V ptr, V pred, ArrayRef<V> other,
+                                         const AccessHints &hints) {
+  unsigned bytes = storeBytes(elem);
+  countLanes(b, offsetof(tessera_cpu_context, bytes_loaded), pred, bytes * vec);
+  SmallVector<V> initial(other.begin(), other.end());
+  if (initial.empty())
+    initial.assign(vec, Constant::getNullValue(laneType(elem)));
+  if (emulated) {
+    // NVIDIA faults on a vector access that is not naturally aligned; AMD needs 4 bytes.
+    unsigned needed = std::min(bytes * vec, amd ? 4u : 16u);
+    return checkedAccess(b, "tessera_cpu_global_load", elem, vec, ptr, pred, {}, initial, needed);
+  }
+  SmallVector<V> result;
+  if (!hints.contiguousLanes) {
+    for (unsigned i = 0; i < vec; ++i)
+      result.push_back(perLaneLoad(b, elem, i ? b.CreateConstGEP1_32(elem, ptr, i) : ptr, pred, initial[i],
+                                   i ? std::min(hints.alignment, bytes) : hints.alignment));
+    return result;
+  }
+  Type *vector = FixedVectorType::get(elem, lanes * vec);
+  V run = runLoad(b, vector, firstLane(b, ptr), pred && vec > 1 ? repeatLanes(b, pred, vec) : pred,
+                  interleave(b, initial), hints);
+  for (unsigned i = 0; vec > 1 && i < vec; ++i) {
+    SmallVector<int> from;
+    for (unsigned lane = 0; lane < lanes; ++lane)
+      from.push_back(lane * vec + i);
+    result.push_back(b.CreateShuffleVector(run, from));
+  }
+  return vec > 1 ? result : SmallVector<V>{run};
+}
+
+void CpuTargetInfo::storeGlobal(B &b, Type *elem, V ptr, V pred, ArrayRef<V> values, const AccessHints &hints) {
+  unsigned bytes = storeBytes(elem), vec = values.size();
+  countLanes(b, offsetof(tessera_cpu_context, bytes_stored), pred, bytes * vec);
+  if (emulated) {
+    checkedAccess(b, "tessera_cpu_global_store", elem, vec, ptr, pred, {}, values, std::min(bytes * vec, amd ? 4u : 16u));
+    return;
+  }
+  if (hints.contiguousLanes) {
+    runStore(b, firstLane(b, ptr), pred && vec > 1 ? repeatLanes(b, pred, vec) : pred, interleave(b, values), hints);
+    return;
+  }
+  for (unsigned i = 0; i < vec; ++i)
+    perLaneStore(b, i ? b.CreateConstGEP1_32(elem, ptr, i) : ptr, pred, values[i],
+                 i ? std::min(hints.alignment, bytes) : hints.alignment);
+}
+
+// A masked scalar access goes to a slot of the stack instead: no branch, so that a target may be asked anywhere.
+V CpuTargetInfo::loadUniform(B &b, Type *elem, V ptr, V pred, V other, const AccessHints &hints) {
+  countUniform(b, offsetof(tessera_cpu_context, bytes_loaded), pred, elem);
+  if (pred) {
+    V memory = slot(b, "uniform", elem);
+    b.CreateStore(other ? other : Constant::getNullValue(elem), memory);
+    ptr = b.CreateSelect(pred, ptr, memory);
+  }
+  return b.CreateAlignedLoad(elem, ptr, Align(1), hints.isVolatile);
+}
+
+void CpuTargetInfo::storeUniform(B &b, V ptr, V pred, V value, const AccessHints &hints) {
+  countUniform(b, offsetof(tessera_cpu_context, bytes_stored), pred, value->getType());
+  if (numWarps > 1) {
+    V first = b.CreateICmpEQ(warp, b.getInt32(0));
+    pred = pred ? b.CreateAnd(pred, first) : first;
+  }
+  if (pred)
+    ptr = b.CreateSelect(pred, ptr, slot(b, "uniform", value->getType()));
+  b.CreateAlignedStore(value, ptr, Align(1), hints.isVolatile);
+}
+
+// ---- shared memory -----------------------------------------------------------------------------------------------------
+
+SmallVector<V> CpuTargetInfo::loadShared(B &b, Type *elem, unsigned vec, V offset, V pred, ArrayRef<V> tags) {
+  unsigned bytes = storeBytes(elem);
+  SmallVector<V> result;
+  if (emulated) {
+    SmallVector<V> initial(vec, Constant::getNullValue(laneType(elem)));
+    return checkedAccess(b, "tessera_cpu_shared_load", elem, vec, offset, pred, tags, initial, std::min(bytes * vec, 16u));
+  }
+  for (unsigned i = 0; i < vec; ++i)
+    result.push_back(perLaneLoad(b, elem, sharedPointers(b, offset, i * bytes), pred, nullptr, bytes));
+  return result;
+}
+
+void CpuTargetInfo::storeShared(B &b, Type *elem, V offset, V pred, ArrayRef<V> values, ArrayRef<V> tags) {
+  unsigned bytes = storeBytes(elem), vec = values.size();
+  if (emulated) {
+    checkedAccess(b, "tessera_cpu_shared_store", elem, vec, offset, pred, tags, values, std::min(bytes * vec, 16u));
+    return;
+  }
+  for (unsigned i = 0; i < vec; ++i)
+    perLaneStore(b, sharedPointers(b, offset, i * bytes), pred, values[i], bytes);
+}
+
+V CpuTargetInfo::sharedPointers(B &b, V offset, unsigned bytes) {
+  // 32-bit offsets to one base: what gathers take directly.
+  return b.CreateGEP(b.getInt8Ty(), b.CreateConstGEP1_32(b.getInt8Ty(), shared, bytes), offset);
+}
+
+} // namespace tessera::codegen

@@ -1,0 +1,212 @@
+// Rewrites of a kernel's module before optimisation, where x86 would make long code, call functions that do not exist
+// everywhere, or differ from a GPU:
+//   - f16 and bf16 arithmetic is done in f32 and rounded after every operation;
+//   - f32/f64 -> bf16 and f64 -> f16 round once, to nearest even, denormals kept (hardware bf16 conversion flushes them);
+//   - vector integer division is one outlined function a type: by f64 up to 32 bits, lane by lane for 64.
+#include "CpuTargetInfo.h"
+
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/Module.h"
+
+#include <cstddef>
+
+#include <tessera/codegen/cpu_abi.h>
+
+using namespace llvm;
+
+namespace tessera::codegen {
+
+static bool isSmallFloat(Type *type) { return type->getScalarType()->isHalfTy() || type->getScalarType()->isBFloatTy(); }
+static Type *like(Type *shape, Type *elem) {
+  if (auto *vector = dyn_cast<FixedVectorType>(shape))
+    return FixedVectorType::get(elem, vector->getNumElements());
+  return elem;
+}
+static V splatLike(Type *type, uint64_t value) { return ConstantInt::get(type, value); }
+
+// ---- conversions -------------------------------------------------------------------------------------------------------
+
+/// f64 -> f32 so that a second rounding to fewer bits gives what one rounding would: an inexact result gets an odd last bit.
+static V truncToOdd(Builder &b, V v) {
+  Type *f32 = like(v->getType(), b.getFloatTy()), *i32 = like(v->getType(), b.getInt32Ty());
+  V nearest = b.CreateFPTrunc(v, f32), back = b.CreateFPExt(nearest, v->getType());
+  V bits = b.CreateBitCast(nearest, i32);
+  // Toward zero, then set the last bit where anything was lost. An infinity made by overflow stays one.
+  V away = b.CreateFCmpOGT(b.CreateUnaryIntrinsic(Intrinsic::fabs, back), b.CreateUnaryIntrinsic(Intrinsic::fabs, v));
+  V towardZero = b.CreateSub(bits, b.CreateZExt(away, i32));
+  V odd = b.CreateOr(towardZero, splatLike(i32, 1));
+  V keep = b.CreateFCmpUEQ(back, v);
+  return b.CreateBitCast(b.CreateSelect(keep, bits, odd), f32);
+}
+
+static V roundToBFloat(Builder &b, V v) {
+  if (v->getType()->getScalarType()->isDoubleTy())
+    v = truncToOdd(b, v);
+  Type *i32 = like(v->getType(), b.getInt32Ty()), *i16 = like(v->getType(), b.getInt16Ty());
+  V bits = b.CreateBitCast(v, i32), high = b.CreateLShr(bits, 16);
+  V bias = b.CreateAdd(b.CreateAnd(high, splatLike(i32, 1)), splatLike(i32, 0x7fff));
+  V rounded = b.CreateLShr(b.CreateAdd(bits, bias), 16);
+  V result = b.CreateSelect(b.CreateFCmpUNO(v, v), b.CreateOr(high, splatLike(i32, 0x40)), rounded);
+  return b.CreateBitCast(b.CreateTrunc(result, i16), like(v->getType(), b.getBFloatTy()));
+}
+
+static V narrow(Builder &b, V v, Type *type) {
+  if (type->getScalarType()->isBFloatTy())
+    return roundToBFloat(b, v);
+  return b.CreateFPTrunc(v->getType()->getScalarType()->isDoubleTy() ? truncToOdd(b, v) : v, type);
+}
+
+static V widen(Builder &b, V v) {
+  Type *f32 = like(v->getType(), b.getFloatTy());
+  if (v->getType()->getScalarType()->isHalfTy())
+    return b.CreateFPExt(v, f32);
+  Type *i32 = like(v->getType(), b.getInt32Ty());
+  V bits = b.CreateZExt(b.CreateBitCast(v, like(v->getType(), b.getInt16Ty())), i32);
+  return b.CreateBitCast(b.CreateShl(bits, 16), f32);
+}
+
+/// The same value computed without arithmetic on f16 or bf16; nullptr where `inst` has none.
+static V widenedOperation(Builder &b, Instruction &inst) {
+  Type *type = inst.getType();
+  Type *from = inst.getNumOperands() ? inst.getOperand(0)->getType() : type;
+  auto wide = [&](V v) { return isSmallFloat(v->getType()) ? widen(b, v) : v; };
+  if (auto *cast = dyn_cast<CastInst>(&inst)) {
+    Type *f32 = like(type, b.getFloatTy());
+    switch (cast->getOpcode()) {
+    case Instruction::FPTrunc:
+      return isSmallFloat(type) && (type->getScalarType()->isBFloatTy() || from->getScalarType()->isDoubleTy())
+                 ? narrow(b, inst.getOperand(0), type) : nullptr;
+    case Instruction::FPExt:
+      if (!isSmallFloat(from) || (from->getScalarType()->isHalfTy() && type == f32))
+        return nullptr;
+      return type == f32 ? widen(b, inst.getOperand(0)) : b.CreateFPExt(widen(b, inst.getOperand(0)), type);
+    case Instruction::SIToFP: case Instruction::UIToFP:
+      if (!isSmallFloat(type))
+        return nullptr;
+      return narrow(b, b.CreateCast(cast->getOpcode(), inst.getOperand(0), like(type, b.getDoubleTy())), type);
+    case Instruction::FPToSI: case Instruction::FPToUI:
+      return isSmallFloat(from) ? b.CreateCast(cast->getOpcode(), widen(b, inst.getOperand(0)), type) : nullptr;
+    default: return nullptr;
+    }
+  }
+  if (!isSmallFloat(from))
+    return nullptr;
+  if (auto *compare = dyn_cast<FCmpInst>(&inst))
+    return b.CreateFCmp(compare->getPredicate(), wide(inst.getOperand(0)), wide(inst.getOperand(1)));
+  if (auto *binary = dyn_cast<BinaryOperator>(&inst))
+    return narrow(b, b.CreateBinOp(binary->getOpcode(), wide(inst.getOperand(0)), wide(inst.getOperand(1))), type);
+  // Sign operations are bit operations.
+  Type *i16 = like(from, b.getInt16Ty());
+  auto bits = [&](unsigned i) { return b.CreateBitCast(inst.getOperand(i), i16); };
+  if (isa<UnaryOperator>(inst))
+    return b.CreateBitCast(b.CreateXor(bits(0), splatLike(i16, 0x8000)), type);
+  auto *call = dyn_cast<IntrinsicInst>(&inst);
+  if (!call)
+    return nullptr;
+  switch (call->getIntrinsicID()) {
+  case Intrinsic::fabs: return b.CreateBitCast(b.CreateAnd(bits(0), splatLike(i16, 0x7fff)), type);
+  case Intrinsic::copysign:
+    return b.CreateBitCast(b.CreateOr(b.CreateAnd(bits(0), splatLike(i16, 0x7fff)), b.CreateAnd(bits(1), splatLike(i16, 0x8000))), type);
+  case Intrinsic::fptosi_sat: case Intrinsic::fptoui_sat:
+    return b.CreateIntrinsic(call->getIntrinsicID(), {type, like(from, b.getFloatTy())}, {wide(inst.getOperand(0))});
+  case Intrinsic::minnum: case Intrinsic::maxnum: case Intrinsic::minimum: case Intrinsic::maximum:
+  case Intrinsic::minimumnum: case Intrinsic::maximumnum: case Intrinsic::fma: case Intrinsic::fmuladd: case Intrinsic::sqrt:
+  case Intrinsic::floor: case Intrinsic::ceil: case Intrinsic::trunc: case Intrinsic::round: case Intrinsic::roundeven:
+  case Intrinsic::rint: case Intrinsic::nearbyint: case Intrinsic::exp: case Intrinsic::exp2: case Intrinsic::log:
+  case Intrinsic::log2: case Intrinsic::log10: case Intrinsic::sin: case Intrinsic::cos: case Intrinsic::pow: {
+    SmallVector<V> args;
+    for (V v : call->args())
+      args.push_back(wide(v));
+    return narrow(b, b.CreateIntrinsic(args[0]->getType(), call->getIntrinsicID(), args), type);
+  }
+  default: return nullptr;
+  }
+}
+
+// ---- integer division --------------------------------------------------------------------------------------------------
+
+static V outlinedDivision(Builder &b, BinaryOperator &op) {
+  auto *type = dyn_cast<FixedVectorType>(op.getType());
+  Instruction::BinaryOps code = op.getOpcode();
+  bool isSigned = code == Instruction::SDiv || code == Instruction::SRem;
+  bool remainder = code == Instruction::SRem || code == Instruction::URem;
+  if (!type || isa<Constant>(op.getOperand(1)) || !(isSigned || remainder || code == Instruction::UDiv))
+    return nullptr;
+  return callOutlined(b, Twine(op.getOpcodeName()) + "." + typeName(type), type, {op.getOperand(0), op.getOperand(1)},
+                      [&](Builder &b, ArrayRef<V> args) -> V {
+    if (type->getScalarSizeInBits() > 32)
+      return mapLanes(b, type, args, [&](Builder &b, ArrayRef<V> x) { return b.CreateBinOp(code, x[0], x[1]); });
+    // The quotient of 32-bit integers in f64 never rounds up to the next integer.
+    Type *f64 = like(type, b.getDoubleTy());
+    auto toFloat = [&](V v) { return isSigned ? b.CreateSIToFP(v, f64) : b.CreateUIToFP(v, f64); };
+    V ratio = b.CreateFDiv(toFloat(args[0]), toFloat(args[1]));
+    // Through 64 bits, so that INT_MIN / -1 wraps and x / 0 is a value, whatever the guards before.
+    V quotient = b.CreateIntrinsic(Intrinsic::fptosi_sat, {like(type, b.getInt64Ty()), f64}, {ratio});
+    quotient = b.CreateTrunc(quotient, type);
+    return remainder ? b.CreateSub(args[0], b.CreateMul(quotient, args[1])) : quotient;
+  });
+}
+
+// ---- counting ----------------------------------------------------------------------------------------------------------
+
+/// Float operations of one instruction on tensors, as executed: a lane that holds a copy counts too.
+static unsigned flopsOf(Instruction &inst) {
+  auto *vector = dyn_cast<FixedVectorType>(inst.getType());
+  if (!vector || !vector->getElementType()->isFloatingPointTy())
+    return 0;
+  unsigned lanes = vector->getNumElements();
+  if (isa<BinaryOperator>(inst))
+    return lanes;
+  auto *call = dyn_cast<CallInst>(&inst);
+  Function *callee = call ? call->getCalledFunction() : nullptr;
+  if (!callee)
+    return 0;
+  switch (callee->getIntrinsicID()) {
+  case Intrinsic::fma: case Intrinsic::fmuladd: return 2 * lanes;
+  case Intrinsic::minnum: case Intrinsic::maxnum: case Intrinsic::minimum: case Intrinsic::maximum:
+  case Intrinsic::minimumnum: case Intrinsic::maximumnum: case Intrinsic::sqrt: return lanes;
+  case Intrinsic::not_intrinsic: {
+    StringRef name = callee->getName();
+    return name.starts_with("_ZGV") || name.starts_with("tessera.math.") ? lanes : 0;
+  }
+  default: return 0;
+  }
+}
+
+static void countFlopsOf(Function &f) {
+  for (BasicBlock &block : f) {
+    unsigned flops = 0;
+    for (Instruction &inst : block)
+      flops += flopsOf(inst);
+    if (!flops)
+      continue;
+    IRBuilder<> b(block.getTerminator());
+    V counter = b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), f.getArg(1), offsetof(tessera_cpu_context, flops));
+    b.CreateStore(b.CreateAdd(b.CreateLoad(b.getInt64Ty(), counter), b.getInt64(flops)), counter);
+  }
+}
+
+void prepareForHost(Module &m, bool countFlops) {
+  SmallVector<Instruction *> work;
+  for (Function &f : m) {
+    if (f.isDeclaration())
+      continue;
+    if (countFlops && !f.hasLocalLinkage())
+      countFlopsOf(f);
+    for (Instruction &inst : instructions(f))
+      work.push_back(&inst);
+  }
+  for (Instruction *inst : work) {
+    IRBuilder<> b(inst);
+    V value = widenedOperation(b, *inst);
+    if (auto *binary = dyn_cast<BinaryOperator>(inst); binary && !value)
+      value = outlinedDivision(b, *binary);
+    if (!value)
+      continue;
+    inst->replaceAllUsesWith(value);
+    inst->eraseFromParent();
+  }
+}
+
+} // namespace tessera::codegen

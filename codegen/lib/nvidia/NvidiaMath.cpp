@@ -1,0 +1,120 @@
+// Float functions: the special function unit's approximations where speed is wanted, correctly rounded instructions and
+// libclc where precision is, libclc for all of f64.
+#include "NvidiaTargetInfo.h"
+
+#include "llvm/Bitcode/BitcodeReader.h"
+#include "llvm/IR/InlineAsm.h"
+#include "llvm/Linker/Linker.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Transforms/IPO/Internalize.h"
+
+#include <cmath>
+#include <numbers>
+
+#include <tessera/error.h>
+
+// The functions of libclc that are called below, cut out at build time (codegen/cmake/LibclcNvptx.cmake).
+extern "C" {
+extern const char tessera_libclc_nvptx[];
+extern const char tessera_libclc_nvptx_end[];
+}
+
+namespace tessera::codegen {
+
+namespace Intrinsic = llvm::Intrinsic;
+
+V NvidiaTargetInfo::instruction(B &b, llvm::StringRef text, llvm::ArrayRef<V> args) {
+  llvm::Type *operand = args.front()->getType();
+  std::string constraint = operand->isFloatTy() ? "f" : "d", constraints = "=" + constraint, code = text.str() + " $0";
+  for (unsigned i = 0; i < args.size(); ++i) {
+    constraints += "," + constraint;
+    code += ", $" + std::to_string(i + 1);
+  }
+  auto *type = llvm::FunctionType::get(operand, llvm::SmallVector<llvm::Type *>(args.size(), operand), false);
+  llvm::CallInst *call = b.CreateCall(type, llvm::InlineAsm::get(type, code + ";", constraints, false), args);
+  call->setDoesNotAccessMemory();
+  return call;
+}
+
+V NvidiaTargetInfo::libraryCall(B &b, llvm::StringRef name, llvm::ArrayRef<V> args) {
+  // libclc has OpenCL's names in the Itanium mangling.
+  llvm::Type *type = args.front()->getType();
+  std::string symbol = "_Z" + std::to_string(name.size()) + name.str() + std::string(args.size(), type->isFloatTy() ? 'f' : 'd');
+  auto callee = b.GetInsertBlock()->getModule()->getOrInsertFunction(
+      symbol, llvm::FunctionType::get(type, llvm::SmallVector<llvm::Type *>(args.size(), type), false));
+  llvm::CallInst *call = b.CreateCall(callee, args);
+  call->setDoesNotAccessMemory();
+  return call;
+}
+
+void NvidiaTargetInfo::linkLibraries(llvm::Module &m) const {
+  bool needed = llvm::any_of(m, [](llvm::Function &f) { return f.isDeclaration() && f.getName().starts_with("_Z"); });
+  if (!needed)
+    return;
+  llvm::StringRef bitcode(tessera_libclc_nvptx, tessera_libclc_nvptx_end - tessera_libclc_nvptx);
+  auto library = llvm::getLazyBitcodeModule(llvm::MemoryBufferRef(bitcode, "libclc"), m.getContext());
+  if (!library)
+    throw error(stage::internal, "the embedded math library cannot be read: " + llvm::toString(library.takeError()));
+  (*library)->setDataLayout(m.getDataLayout());
+  (*library)->setTargetTriple(m.getTargetTriple());
+  std::string kernel;
+  for (llvm::Function &f : m)
+    if (f.getCallingConv() == llvm::CallingConv::PTX_Kernel)
+      kernel = f.getName();
+  if (llvm::Linker::linkModules(m, std::move(*library), llvm::Linker::LinkOnlyNeeded))
+    throw error(stage::internal, "the embedded math library cannot be linked");
+  llvm::internalizeModule(m, [&](const llvm::GlobalValue &g) { return g.getName() == kernel || g.getName() == "shared_memory"; });
+}
+
+bool NvidiaTargetInfo::hasNative(MathFn fn, llvm::Type *) const {
+  // Exact functions: LLVM has them for every float type.
+  return fn == MathFn::Abs || fn == MathFn::Fma || fn == MathFn::Floor || fn == MathFn::Ceil || fn == MathFn::Trunc ||
+         fn == MathFn::Round;
+}
+
+V NvidiaTargetInfo::math(B &b, MathFn fn, llvm::ArrayRef<V> args, bool precise) {
+  V x = args.front();
+  bool fast = x->getType()->isFloatTy() && !precise;
+  auto number = [&](double value) { return llvm::ConstantFP::get(x->getType(), value); };
+  auto libm = [&](llvm::StringRef name) { return libraryCall(b, name, args); };
+  auto log2 = [&] { return instruction(b, "lg2.approx.f32", x); };
+  auto reduced = [&]() -> V {
+    // sin.approx and cos.approx are good near zero only: subtract the nearest multiple of 2 pi, which three floats hold.
+    V turns = b.CreateUnaryIntrinsic(Intrinsic::rint, b.CreateFMul(x, number(0.5 * std::numbers::inv_pi)));
+    V rest = x;
+    double left = 2 * std::numbers::pi;
+    for (int i = 0; i < 3; ++i) {
+      float part = float(left);
+      rest = b.CreateIntrinsic(Intrinsic::fma, {x->getType()}, {turns, number(-double(part)), rest});
+      left -= part;
+    }
+    return rest;
+  };
+  switch (fn) {
+  case MathFn::Exp: return fast ? instruction(b, "ex2.approx.ftz.f32", b.CreateFMul(x, number(std::numbers::log2e))) : libm("exp");
+  case MathFn::Exp2: return fast ? instruction(b, "ex2.approx.ftz.f32", x) : libm("exp2");
+  case MathFn::Log: return fast ? b.CreateFMul(log2(), number(std::numbers::ln2)) : libm("log");
+  case MathFn::Log2: return fast ? log2() : libm("log2");
+  case MathFn::Log10: return fast ? b.CreateFMul(log2(), number(std::numbers::ln2 / std::numbers::ln10)) : libm("log10");
+  case MathFn::Sqrt: return fast ? instruction(b, "sqrt.approx.f32", x) : b.CreateUnaryIntrinsic(Intrinsic::sqrt, x);
+  case MathFn::Rsqrt:
+    return fast ? instruction(b, "rsqrt.approx.f32", x)
+                : b.CreateFDiv(number(1), b.CreateUnaryIntrinsic(Intrinsic::sqrt, x));
+  case MathFn::Sin: return fast ? instruction(b, "sin.approx.f32", reduced()) : libm("sin");
+  case MathFn::Cos: return fast ? instruction(b, "cos.approx.f32", reduced()) : libm("cos");
+  case MathFn::Div: return fast ? instruction(b, "div.full.f32", args) : b.CreateFDiv(x, args[1]);
+  case MathFn::Tan: return libm("tan");
+  case MathFn::Tanh: return libm("tanh");
+  case MathFn::Erf: return libm("erf");
+  case MathFn::Pow: return libm("pow");
+  case MathFn::Floor: return b.CreateUnaryIntrinsic(Intrinsic::floor, x);
+  case MathFn::Ceil: return b.CreateUnaryIntrinsic(Intrinsic::ceil, x);
+  case MathFn::Trunc: return b.CreateUnaryIntrinsic(Intrinsic::trunc, x);
+  case MathFn::Round: return b.CreateUnaryIntrinsic(Intrinsic::round, x);
+  case MathFn::Abs: return b.CreateUnaryIntrinsic(Intrinsic::fabs, x);
+  case MathFn::Fma: return b.CreateIntrinsic(Intrinsic::fma, {x->getType()}, args);
+  }
+  return nullptr;
+}
+
+} // namespace tessera::codegen

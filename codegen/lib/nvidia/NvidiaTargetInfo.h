@@ -1,0 +1,87 @@
+#pragma once
+// NVIDIA GPUs through LLVM's NVPTX backend and ptxas. A lane value is a plain value: the code is written for one thread.
+#include <tessera/codegen/TargetInfo.h>
+
+namespace tessera::codegen {
+
+using V = llvm::Value *;
+
+/// What differs between architectures.
+struct NvidiaArch {
+  unsigned capability = 0; ///< 80, 86, 90, …
+  unsigned ptx = 0;        ///< lowest PTX version that knows the architecture, as in "+ptx80"
+};
+/// Throws tessera::error for an unknown architecture.
+NvidiaArch nvidiaArch(llvm::StringRef arch);
+
+class NvidiaTargetInfo final : public TargetInfo {
+public:
+  NvidiaTargetInfo(const target &t, const compile_options &options);
+
+  unsigned warpSize() const override { return 32; }
+  unsigned globalAddressSpace() const override { return 1; }
+  std::unique_ptr<llvm::TargetMachine> createTargetMachine(const compile_options &options) const override;
+  llvm::Function *createKernel(llvm::Module &m, B &b, llvm::StringRef name, llvm::ArrayRef<llvm::Type *> types,
+                               llvm::SmallVectorImpl<V> &args, const compile_options &options, unsigned sharedBytes) override;
+  void finishKernel(B &b) override { b.CreateRetVoid(); }
+  void linkLibraries(llvm::Module &m) const override;
+
+  llvm::Type *laneType(llvm::Type *elem) const override { return elem; }
+  V splat(B &, V uniform) override { return uniform; }
+  V firstLane(B &, V lane) override { return lane; }
+  V laneId(B &b) override { return b.CreateAnd(thread, 31); }
+  V warpId(B &b) override { return b.CreateLShr(thread, 5); }
+  V threadId(B &) override { return thread; }
+  V programId(B &b, unsigned axis) override;
+  V numPrograms(B &b, unsigned axis) override;
+  void barrier(B &b) override;
+  V shuffleXor(B &b, V v, unsigned mask) override;
+  V shuffleIdx(B &b, V v, V index) override;
+  V warpReduce(B &b, V v, unsigned numLanes, llvm::StringRef combine) override;
+
+  llvm::SmallVector<V> loadGlobal(B &b, llvm::Type *elem, unsigned vec, V ptr, V pred, llvm::ArrayRef<V> other,
+                                  const AccessHints &hints) override;
+  void storeGlobal(B &b, llvm::Type *elem, V ptr, V pred, llvm::ArrayRef<V> values, const AccessHints &hints) override;
+  V loadUniform(B &b, llvm::Type *elem, V ptr, V pred, V other, const AccessHints &hints) override;
+  void storeUniform(B &b, V ptr, V pred, V value, const AccessHints &hints) override;
+  llvm::SmallVector<V> loadShared(B &b, llvm::Type *elem, unsigned vec, V offset, V pred, llvm::ArrayRef<V> tags) override;
+  void storeShared(B &b, llvm::Type *elem, V offset, V pred, llvm::ArrayRef<V> values, llvm::ArrayRef<V> tags) override;
+
+  V math(B &b, MathFn fn, llvm::ArrayRef<V> args, bool precise) override;
+  bool hasNative(MathFn fn, llvm::Type *elem) const override;
+  bool supportsInlineAsm() const override { return true; }
+  void assertTrue(B &b, V cond, llvm::StringRef message) override;
+  void print(B &b, llvm::StringRef prefix, llvm::ArrayRef<V> values, llvm::ArrayRef<bool> isSigned, bool hex) override;
+
+  void emitMachineCode(llvm::Module &m, llvm::TargetMachine &tm, compiled_kernel &out,
+                       llvm::StringRef lastStage) const override;
+
+private:
+  V shuffle(B &b, V v, llvm::Intrinsic::ID id, V operand);
+  V specialRegister(B &b, llvm::Intrinsic::ID id, unsigned limit);
+  /// An instruction on one type without memory or side effects, as text: "ex2.approx.ftz.f32".
+  V instruction(B &b, llvm::StringRef text, llvm::ArrayRef<V> args);
+  V libraryCall(B &b, llvm::StringRef name, llvm::ArrayRef<V> args);
+  V cachePolicy(B &b, EvictionPolicy policy);
+  llvm::SmallVector<V> predicatedLoad(B &b, llvm::Twine opcode, llvm::Type *elem, unsigned vec, V ptr, V pred,
+                                      llvm::ArrayRef<V> other, V policy);
+  void predicatedStore(B &b, llvm::Twine opcode, llvm::Type *elem, V ptr, V pred, llvm::ArrayRef<V> values, V policy);
+  V sharedPointer(B &b, V offset);
+
+  std::string arch;
+  NvidiaArch facts;
+  V thread = nullptr;
+  llvm::GlobalVariable *sharedMemory = nullptr;
+};
+
+/// Machine code of PTX, and what the assembler says of it.
+struct Assembled {
+  std::string cubin;
+  int registers = -1, spills = -1;
+};
+/// Path of ptxas: TESSERA_PTXAS, $CUDA_HOME/bin, PATH, /usr/local/cuda/bin; empty where there is none.
+std::string findPtxas();
+/// Throws tessera::error (stage assemble) with the assembler's text.
+Assembled assemblePtx(const std::string &ptxas, llvm::StringRef ptx, llvm::StringRef arch, const compile_options &options);
+
+} // namespace tessera::codegen

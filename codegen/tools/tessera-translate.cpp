@@ -1,0 +1,79 @@
+// Compiles IR text (ttir or ttgir) for a target as far as a stage, and writes that stage.
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <fmt/format.h>
+
+#include <tessera/codegen/compile.h>
+#include <tessera/error.h>
+
+namespace cl = llvm::cl;
+
+static cl::opt<std::string> input(cl::Positional, cl::desc("<input: ttir or ttgir; - is stdin>"), cl::init("-"));
+static cl::opt<std::string> output("o", cl::desc("Where to write the stage"), cl::value_desc("file"), cl::init("-"));
+static cl::opt<std::string> targetName("target", cl::desc("cpu, cpu:emulate=ARCH or cuda:ARCH"), cl::init("cuda:sm_90a"));
+static cl::opt<std::string> emit("emit", cl::desc("ttir, ttgir, llir, ptx, cubin, asm or obj; default: the last"));
+static cl::opt<int> numWarps("num-warps", cl::desc("Warps of a program"), cl::init(0));
+static cl::opt<int> numStages("num-stages", cl::desc("Software pipelining depth"), cl::init(0));
+static cl::opt<int> maxRegisters("maxnreg", cl::desc("Registers a thread may use"), cl::init(0));
+static cl::opt<bool> preciseMath("precise-math", cl::desc("Correctly rounded f32 functions"));
+static cl::opt<bool> noFusion("no-fp-fusion", cl::desc("Keep a * b + c in two roundings"));
+static cl::opt<bool> noLineInfo("no-line-info", cl::desc("No source lines in the machine code"));
+static cl::opt<bool> debug("enable-asserts", cl::desc("Compile tt.assert in"));
+static cl::opt<bool> countTraffic("count-traffic", cl::desc("CPU targets: count bytes and flops"));
+static cl::opt<bool> times("times", cl::desc("Print the milliseconds of each pass and stage, registers and spills"));
+
+static int translate() {
+  auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(input, /*IsText=*/true);
+  if (!buffer) {
+    llvm::errs() << "tessera-translate: " << input << ": " << buffer.getError().message() << '\n';
+    return 1;
+  }
+  llvm::StringRef text = (*buffer)->getBuffer();
+  tessera::target target = tessera::parse_target(targetName);
+  tessera::compile_options options;
+  options.num_warps = numWarps;
+  options.num_stages = numStages;
+  options.maxnreg = maxRegisters;
+  options.precise_math = preciseMath;
+  options.enable_fp_fusion = !noFusion;
+  options.line_info = !noLineInfo;
+  options.debug = debug;
+  options.count_traffic = countTraffic;
+  tessera::ir_module module = tessera::parse_ir({text.data(), text.size()}, input == "-" ? "<stdin>" : input.getValue());
+  tessera::compiled_kernel kernel = tessera::compile(module, target, options, emit.getValue());
+
+  std::error_code failed;
+  llvm::raw_fd_ostream stream(output, failed);
+  if (!failed)
+    stream << kernel.stages.back().second;
+  stream.close();
+  if (failed || stream.has_error()) {
+    llvm::errs() << "tessera-translate: cannot write " << output << '\n';
+    return 1;
+  }
+  if (times) {
+    double total = 0;
+    for (auto &[name, milliseconds] : kernel.times) {
+      llvm::errs() << fmt::format("{:32} {:9.3f} ms\n", name, milliseconds);
+      total += milliseconds;
+    }
+    llvm::errs() << fmt::format("{:32} {:9.3f} ms\n", "total", total);
+    if (kernel.registers >= 0)
+      llvm::errs() << fmt::format("registers {}, spilled bytes {}, shared bytes {}\n", kernel.registers, kernel.spills,
+                                  kernel.metadata.shared_bytes);
+  }
+  return 0;
+}
+
+int main(int argc, char **argv) {
+  cl::ParseCommandLineOptions(argc, argv, "Tessera: IR text to any stage for any target\n");
+  try {
+    return translate();
+  } catch (const tessera::error &e) {
+    llvm::errs() << e.what() << '\n';
+    return 1;
+  }
+}

@@ -1,0 +1,3 @@
+#pragma once
+// Symbol visibility of libtessera.so: everything is hidden but what carries TESSERA_API.
+#define TESSERA_API __attribute__((visibility("default")))

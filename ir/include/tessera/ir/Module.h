@@ -1,0 +1,19 @@
+#pragma once
+// The owned ttir module behind tessera::ir_module: one MLIRContext per module, so that modules can be built and compiled
+// on several threads without sharing.
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/OwningOpRef.h"
+
+#include <memory>
+
+#include <tessera/codegen/compile.h>
+
+namespace tessera {
+
+struct ir_module::impl {
+  std::unique_ptr<mlir::MLIRContext> context; ///< all dialects of registerAllDialects loaded, threading off
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+};
+
+} // namespace tessera

@@ -1,0 +1,92 @@
+#ifndef TESSERA_TTGIR_ATTRS
+#define TESSERA_TTGIR_ATTRS
+
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/TensorEncoding.td"
+include "mlir/IR/EnumAttr.td"
+include "TtgirDialect.td"
+include "TtgirInterfaces.td"
+
+class TTG_Attr<string name, string keyword, list<Trait> traits = []> : AttrDef<TTG_Dialect, name, traits> {
+  let mnemonic = keyword;
+}
+class TTG_Encoding<string name, string keyword, list<Trait> traits> : TTG_Attr<name # "Encoding", keyword, traits> {
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+class TTG_Distributed<string name, string keyword, list<string> methods = []> : TTG_Encoding<name, keyword, [
+    DeclareAttrInterfaceMethods<TTG_DistributedEncoding, methods>,
+    DeclareAttrInterfaceMethods<VerifiableTensorEncoding>]>;
+class TTG_Shared<string name, string keyword, list<string> methods = []> : TTG_Encoding<name, keyword, [
+    DeclareAttrInterfaceMethods<TTG_SharedEncoding, methods>]>;
+
+// Layout parameters are lists of unsigned. A list of basis vectors is stored flat: `rank` numbers per basis. CGALayout has
+// one basis per bit of the program index in the cluster, in units of one program's part of the tensor.
+defvar TTG_List = ArrayRefParameter<"unsigned">;
+defvar TTG_Bases = OptionalArrayRefParameter<"unsigned">;
+
+def TTG_BlockedEncoding : TTG_Distributed<"Blocked", "blocked", ["transpose"]> {
+  let summary = "blocks of sizePerThread elements per lane, lanes and warps side by side, repeated to cover the tensor";
+  let parameters = (ins TTG_List:$sizePerThread, TTG_List:$threadsPerWarp, TTG_List:$warpsPerCTA, TTG_List:$order,
+                    TTG_Bases:$cgaLayout);
+  let builders = [
+    AttrBuilder<(ins "::llvm::ArrayRef<unsigned>":$sizePerThread, "::llvm::ArrayRef<unsigned>":$threadsPerWarp,
+        "::llvm::ArrayRef<unsigned>":$warpsPerCTA, "::llvm::ArrayRef<unsigned>":$order), [{
+      return $_get($_ctxt, sizePerThread, threadsPerWarp, warpsPerCTA, order, ::llvm::ArrayRef<unsigned>());
+    }]>,
+    // Spreads lanes, then warps, over `shape` in `order`; what is left over goes to the slowest dimension.
+    AttrBuilder<(ins "::llvm::ArrayRef<int64_t>":$shape, "::llvm::ArrayRef<unsigned>":$sizePerThread,
+        "::llvm::ArrayRef<unsigned>":$order, "unsigned":$numWarps, "unsigned":$threadsPerWarp)>];
+}
+
+def TTG_SliceEncoding : TTG_Distributed<"Slice", "slice"> {
+  let summary = "the parent encoding with dimension `dim` removed; what the parent spread over it are copies";
+  let parameters = (ins "unsigned":$dim, "::tessera::ttg::DistributedEncoding":$parent);
+}
+
+def TTG_LinearEncoding : TTG_Distributed<"Linear", "linear"> {
+  let summary = "any linear layout, by the basis vectors of its register, lane, warp and block bits";
+  let parameters = (ins "unsigned":$rank, TTG_Bases:$registers, TTG_Bases:$lanes, TTG_Bases:$warps, TTG_Bases:$blocks);
+  let builders = [AttrBuilder<(ins "const ::tessera::LinearLayout &":$layout)>];
+}
+
+def TTG_SwizzledSharedEncoding : TTG_Shared<"SwizzledShared", "swizzled_shared", ["transpose"]> {
+  let summary = "row-major by `order`, groups of `vec` elements of a row permuted by xor with the row's phase";
+  let description = [{
+    Element (r, c), c along order[0], is at r * columns + ((c / vec) ^ ((r / perPhase) % maxPhase)) * vec + c % vec.
+  }];
+  let parameters = (ins "unsigned":$vec, "unsigned":$perPhase, "unsigned":$maxPhase, TTG_List:$order, TTG_Bases:$cgaLayout);
+  let builders = [AttrBuilder<(ins "unsigned":$vec, "unsigned":$perPhase, "unsigned":$maxPhase,
+      "::llvm::ArrayRef<unsigned>":$order), [{
+    return $_get($_ctxt, vec, perPhase, maxPhase, order, ::llvm::ArrayRef<unsigned>());
+  }]>];
+}
+
+def TTG_PaddedSharedEncoding : TTG_Shared<"PaddedShared", "padded_shared"> {
+  let summary = "a linear layout with `paddings[k]` elements left free after every `intervals[k]` elements";
+  let description = [{
+    The linear part maps an offset i to an element; the element is stored at i + sum_k (i / intervals[k]) * paddings[k].
+    Either `order` and `shape` (row-major by order) or the basis vectors `offset` and `block` give the linear part.
+  }];
+  let parameters = (ins TTG_List:$intervals, TTG_List:$paddings, "unsigned":$rank, TTG_Bases:$offsets, TTG_Bases:$blocks);
+  let builders = [AttrBuilder<(ins "::llvm::ArrayRef<unsigned>":$intervals, "::llvm::ArrayRef<unsigned>":$paddings,
+      "::llvm::ArrayRef<unsigned>":$order, "::llvm::ArrayRef<int64_t>":$shape)>];
+  let extraClassDeclaration = [{
+    /// Where the element at linear offset `i` is stored.
+    uint64_t paddedOffset(uint64_t i) const;
+  }];
+}
+
+def TTG_SharedMemorySpaceAttr : TTG_Attr<"SharedMemorySpace", "shared_memory"> {
+  let summary = "memory of one program, shared by its warps";
+}
+
+// What a barrier orders.
+def TTG_AddrSpaceAttr : I32BitEnumAttr<"AddrSpace", "memory a barrier orders", [
+    I32BitEnumAttrCaseBit<"Local", 0, "local">, I32BitEnumAttrCaseBit<"GlobalRead", 1, "global_read">,
+    I32BitEnumAttrCaseBit<"GlobalWrite", 2, "global_write">]> {
+  let cppNamespace = "::tessera::ttg";
+  let separator = "|";
+}
+
+#endif

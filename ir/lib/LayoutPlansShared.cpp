@@ -1,0 +1,337 @@
+// Conversion through shared memory: which passes, which memory layout.
+//
+// A memory layout is a basis of the tile's space; the bits of an offset, from low to high, are
+//   [vector | rest of the bank's word | bank | row]
+// Two lanes of one phase conflict when their words differ in row bits only. So the span R of the row bits must meet
+// neither the span A of what one phase of the stores touches nor the span B of what one phase of the loads touches.
+// Neither has more dimensions than there are bits below the row, and two such spaces have a common complement: with
+// bases a_i and b_i of A and B beyond A ∩ B, the sums a_i + b_i and everything outside A + B. That is the whole
+// swizzle.
+#include "LayoutPlansImpl.h"
+
+#include "llvm/ADT/MapVector.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <algorithm>
+
+using namespace llvm;
+
+namespace tessera {
+using namespace f2;
+
+/// How many lane bits take part in one phase of an access: as many lanes as the banks can serve at once.
+static unsigned phaseBits(unsigned laneBits, unsigned accessBytes, const SharedMemoryModel &model) {
+  unsigned lanes = model.banks * model.bankBytes / std::max(accessBytes, model.bankBytes);
+  return lanes ? std::min(laneBits, Log2_32(lanes)) : 0;
+}
+
+/// log2 of the wavefronts per phase; `offsets` are those of the lane bits, in elements.
+static unsigned conflictBits(ArrayRef<Vec> offsets, unsigned vecBytes, unsigned elementBytes,
+                             const SharedMemoryModel &model) {
+  Vecs words, banks;
+  for (Vec offset : offsets.take_front(phaseBits(offsets.size(), vecBytes, model)))
+    words.push_back(offset * elementBytes / model.bankBytes);
+  for (uint64_t byte = model.bankBytes; byte < vecBytes; byte *= 2)
+    words.push_back(byte / model.bankBytes);
+  for (Vec word : words)
+    banks.push_back(word % model.banks);
+  return rank(words) - rank(banks);
+}
+
+unsigned bankConflicts(const LinearLayout &distributed, const LinearLayout &memory, unsigned vec, unsigned elementBytes,
+                       const SharedMemoryModel &model) {
+  Vecs lanes(distributed.bases(HwDim::Lane));
+  LinearLayout perLane(distributed.shape(), {{HwDim::Lane, lanes}});
+  return 1u << conflictBits(perLane.toMemory(memory).bases(HwDim::Lane), vec * elementBytes, elementBytes, model);
+}
+
+static Vecs concat(ArrayRef<Vec> a, ArrayRef<Vec> b) {
+  Vecs result(a);
+  result.append(b.begin(), b.end());
+  return result;
+}
+
+namespace {
+
+/// What one side of the conversion accesses in a pass.
+struct Side {
+  Vecs registers; ///< image of each register bit that matters within a pass
+  Vecs lanes;     ///< image of each lane bit, 0 for idle ones
+  Vecs threads;   ///< images of all bits that tell threads apart: lanes, warps, blocks
+};
+
+struct MemoryChoice {
+  Vecs bases;
+  unsigned storeBits = 0, loadBits = 0; ///< log2 of the vector widths
+  unsigned cost = 0;
+};
+
+/// Finds the memory layout of the tile that `src` holds in a pass.
+class MemoryChooser {
+public:
+  MemoryChooser(const Side &src, const Side &dst, unsigned elementBytes, const SharedMemoryModel &model)
+      : src(src), dst(dst), elementBytes(elementBytes), model(model),
+        tile(complement({}, concat(src.threads, src.registers))),
+        maxVecBits(Log2_32(std::max(model.maxVectorBytes / elementBytes, 1u))) {}
+
+  /// The widest vectors that both sides can have; or wider ones on one side where that is cheaper on the whole.
+  MemoryChoice best() const {
+    Vecs common = complement(concat(src.threads, dst.threads), intersect(src.registers, dst.registers));
+    common.truncate(std::min<size_t>(common.size(), maxVecBits));
+    MemoryChoice best = choose(common, {}, /*widenStore=*/false);
+    for (bool widenStore : {false, true}) {
+      Vecs extra = extension(common, widenStore ? src : dst);
+      for (unsigned n = 1; n <= extra.size(); ++n) {
+        MemoryChoice choice = choose(common, ArrayRef(extra).take_front(n), widenStore);
+        if (choice.cost < best.cost)
+          best = std::move(choice);
+      }
+    }
+    return best;
+  }
+
+private:
+  /// Register moves by which the vectors of the side `wide` alone can grow, up to the maximal width: no thread of the
+  /// wide side moves along the vector, and no thread of either side along its common part.
+  Vecs extension(ArrayRef<Vec> common, const Side &wide) const {
+    Vecs extra;
+    for (Vec candidate : wide.registers) {
+      if (common.size() + extra.size() >= maxVecBits)
+        break;
+      Vecs grown = concat(extra, ArrayRef(candidate)), vector = concat(common, grown);
+      Vecs others = concat(concat(src.threads, dst.threads), grown);
+      if (complement(wide.threads, vector).size() == vector.size() &&
+          complement(others, common).size() == common.size())
+        extra = std::move(grown);
+    }
+    return extra;
+  }
+
+  ArrayRef<Vec> phase(const Side &side, unsigned vecBits) const {
+    return ArrayRef(side.lanes).take_front(phaseBits(side.lanes.size(), elementBytes << vecBits, model));
+  }
+
+  /// The best layout whose low bits are `common` then `extra`, the latter being vector bits for the wide side only.
+  MemoryChoice choose(ArrayRef<Vec> common, ArrayRef<Vec> extra, bool widenStore) const {
+    const Side &wide = widenStore ? src : dst, &narrow = widenStore ? dst : src;
+    Vecs vector = concat(common, extra);
+    unsigned wordBits = Log2_32(std::max(model.bankBytes / elementBytes, 1u));
+    unsigned bitsBelowRow = Log2_32(std::max(model.banks * model.bankBytes / elementBytes, 1u));
+    ArrayRef<Vec> widePhase = phase(wide, vector.size()), narrowPhase = phase(narrow, common.size());
+
+    // `high`: what the bits above the vector span. The wide side's threads must lie in it, so that their vectors start
+    // at multiples of the width. To the narrow side `extra` are bank bits over which its lanes should spread: a lane
+    // whose place along `extra` is still free enters with one of those directions added.
+    Vecs high;
+    Span all(vector), covered;
+    auto add = [&](Vec v) {
+      if (!all.contains(v)) {
+        all.add(v);
+        high.push_back(v);
+      }
+    };
+    for (Vec v : wide.threads)
+      add(v);
+    for (Vec v : narrowPhase)
+      if (auto c = all.solve(v))
+        covered.add(*c >> common.size() & maskTrailingOnes<uint64_t>(extra.size()));
+    for (Vec v : narrowPhase) {
+      if (all.contains(v))
+        continue;
+      for (auto [k, direction] : enumerate(extra))
+        if (covered.add(Vec(1) << k)) {
+          v ^= direction;
+          break;
+        }
+      add(v);
+    }
+    for (Vec v : concat(narrow.threads, tile))
+      add(v);
+
+    // Lanes that share a word do not conflict: fill it with what both sides' phases touch, where there is such.
+    Vecs word;
+    Vecs candidates = concat(intersect(widePhase, narrowPhase), concat(narrowPhase, widePhase));
+    for (Vec v : complement({}, intersect(concat(candidates, high), high)))
+      if (vector.size() + word.size() < wordBits)
+        word.push_back(v);
+
+    // Rows: outside of what either phase touches, then sums over both, then what conflicts on one side, then on both.
+    unsigned narrowPart = std::max<size_t>(common.size(), std::min<size_t>(wordBits, vector.size()));
+    Vecs a = intersect(concat(widePhase, concat(vector, word)), high);
+    Vecs b = intersect(concat(narrowPhase, concat(ArrayRef(vector).take_front(narrowPart), word)), high);
+    Vecs both = intersect(a, b), onlyA = complement(both, a), onlyB = complement(both, b);
+    Vecs rowCandidates = complement(concat(a, b), high);
+    for (auto [x, y] : zip(onlyA, onlyB))
+      rowCandidates.push_back(x ^ y);
+    rowCandidates = concat(concat(rowCandidates, concat(onlyA, onlyB)), both);
+    Vecs rows = complement(word, rowCandidates);
+    rows.truncate(std::min<size_t>(rows.size(), tile.size() > bitsBelowRow ? tile.size() - bitsBelowRow : 0));
+    Vecs bank = complement(concat(word, rows), high);
+
+    MemoryChoice choice{concat(concat(vector, word), concat(bank, rows))};
+    choice.storeBits = widenStore ? vector.size() : common.size();
+    choice.loadBits = widenStore ? common.size() : vector.size();
+    choice.cost = cost(choice.bases, src, choice.storeBits) + cost(choice.bases, dst, choice.loadBits);
+    return choice;
+  }
+
+  /// Instructions plus wavefronts of a warp.
+  unsigned cost(ArrayRef<Vec> bases, const Side &side, unsigned vecBits) const {
+    Span memory(bases);
+    Vecs offsets;
+    for (Vec lane : side.lanes)
+      offsets.push_back(memory.solve(lane).value_or(0));
+    unsigned vecBytes = elementBytes << vecBits;
+    unsigned phases = 1u << (offsets.size() - phaseBits(offsets.size(), vecBytes, model));
+    unsigned accesses = 1u << (side.registers.size() - vecBits);
+    return accesses + accesses * (phases << conflictBits(offsets, vecBytes, elementBytes, model));
+  }
+
+  const Side &src, &dst;
+  unsigned elementBytes;
+  const SharedMemoryModel &model;
+  Vecs tile;
+  unsigned maxVecBits;
+};
+
+/// Register bits (src, dst) that select a pass: see findPasses.
+using Pairs = SmallVector<std::pair<unsigned, unsigned>>;
+
+} // namespace
+
+/// All bases but those of the register bits in `without`.
+static Vecs allBut(const LinearLayout &layout, uint64_t without) {
+  Vecs result;
+  for (auto [i, basis] : enumerate(layout.bases(HwDim::Register)))
+    if (!(without >> i & 1))
+      result.push_back(basis);
+  for (HwDim dim : {HwDim::Lane, HwDim::Warp, HwDim::Block})
+    result.append(layout.bases(dim).begin(), layout.bases(dim).end());
+  return result;
+}
+
+/// A pass handles the elements of one coset of a subspace. Register bit i of src and j of dst can be a bit of the pass
+/// number when everything else spans a space W without src(i), and src(i) ^ dst(j) is in W: then both sides agree which
+/// elements a pass moves. Takes as few pairs as bring a pass below `maxElements`, high register bits first.
+static Pairs findPasses(const LinearLayout &src, const LinearLayout &dst, uint64_t maxElements) {
+  Pairs pairs;
+  ArrayRef<Vec> srcRegisters = src.bases(HwDim::Register), dstRegisters = dst.bases(HwDim::Register);
+  unsigned tileBits = rank(allBut(src, 0));
+  uint64_t srcMask = 0, dstMask = 0;
+  auto fits = [&] {
+    Span within(allBut(src, srcMask));
+    for (Vec v : allBut(dst, dstMask))
+      if (!within.contains(v))
+        within.add(v);
+    return within.rank() + pairs.size() == tileBits &&
+           all_of(pairs, [&](auto p) { return within.contains(srcRegisters[p.first] ^ dstRegisters[p.second]); });
+  };
+  for (unsigned i = srcRegisters.size(); i-- > 0;)
+    for (unsigned j = dstRegisters.size(); j-- > 0 && (uint64_t(1) << (tileBits - pairs.size())) > maxElements;) {
+      if (srcMask >> i & 1 || dstMask >> j & 1)
+        continue;
+      srcMask |= uint64_t(1) << i, dstMask |= uint64_t(1) << j;
+      pairs.push_back({i, j});
+      if (fits())
+        continue;
+      pairs.pop_back();
+      srcMask &= ~(uint64_t(1) << i), dstMask &= ~(uint64_t(1) << j);
+    }
+  return pairs;
+}
+
+void planShared(ConversionPlan &plan, const LinearLayout &src, const LinearLayout &dst, unsigned elementBytes,
+                const SharedMemoryModel &model, uint64_t maxScratchBytes) {
+  plan.kind = ConversionPlan::Kind::Shared;
+  plan.idleLanes = src.without(HwDim::Block).freeMask(HwDim::Lane);
+  plan.idleWarps = src.without(HwDim::Block).freeMask(HwDim::Warp);
+  Pairs pairs = findPasses(src, dst, std::max<uint64_t>(maxScratchBytes / elementBytes, 1));
+  for (auto [i, j] : pairs) {
+    plan.srcIterated.push_back(i);
+    plan.dstIterated.push_back(j);
+  }
+
+  // Blocks keep their own elements, wherever these lie: only the difference of the two layouts moves offsets.
+  Vecs blockMoves;
+  for (auto [s, d] : zip_equal(src.bases(HwDim::Block), dst.bases(HwDim::Block)))
+    blockMoves.push_back(s ^ d);
+
+  auto registersOf = [](const LinearLayout &layout, ArrayRef<unsigned> iterated) {
+    uint64_t skip = duplicateRegisterBits(layout);
+    for (unsigned bit : iterated)
+      skip |= uint64_t(1) << bit;
+    Vecs result;
+    for (auto [i, basis] : enumerate(layout.bases(HwDim::Register)))
+      if (!(skip >> i & 1))
+        result.push_back(basis);
+    return result;
+  };
+  Side from{registersOf(src, plan.srcIterated), {}, {}}, to{registersOf(dst, plan.dstIterated), {}, {}};
+  for (auto [i, basis] : enumerate(src.bases(HwDim::Lane)))
+    from.lanes.push_back(plan.idleLanes >> i & 1 ? 0 : basis);
+  from.threads = from.lanes;
+  for (auto [i, basis] : enumerate(src.bases(HwDim::Warp)))
+    if (!(plan.idleWarps >> i & 1))
+      from.threads.push_back(basis);
+  to.lanes = Vecs(dst.bases(HwDim::Lane));
+  to.threads = concat(concat(to.lanes, dst.bases(HwDim::Warp)), blockMoves);
+
+  MemoryChoice choice = MemoryChooser(from, to, elementBytes, model).best();
+  plan.memory = LinearLayout(src.shape(), {{HwDim::Offset, choice.bases}});
+  plan.vecStore = 1u << choice.storeBits;
+  plan.vecLoad = 1u << choice.loadBits;
+  plan.scratchElements = 1u << choice.bases.size();
+  plan.cost = (choice.cost + 40) << pairs.size(); // 40: two barriers and the latency of a round trip
+
+  // Offsets of a position: pass bits of src count 0, those of dst only what sets them apart from src's.
+  Span memory(choice.bases);
+  auto offsetsOf = [&](const LinearLayout &layout, ArrayRef<unsigned> iterated, ArrayRef<Vec> blocks) {
+    SmallVector<LinearLayout::In, 4> ins;
+    for (HwDim dim : {HwDim::Register, HwDim::Lane, HwDim::Warp, HwDim::Block}) {
+      Vecs images(dim == HwDim::Block ? blocks : layout.bases(dim));
+      if (dim == HwDim::Register)
+        for (auto [i, bit] : enumerate(iterated))
+          images[bit] ^= src.bases(HwDim::Register)[plan.srcIterated[i]];
+      for (Vec &image : images)
+        image = memory.solve(image).value_or(0);
+      ins.push_back({dim, images});
+    }
+    return LinearLayout({plan.scratchElements}, ins);
+  };
+  plan.store = offsetsOf(src, plan.srcIterated, Vecs(blockMoves.size(), 0));
+  plan.load = offsetsOf(dst, plan.dstIterated, blockMoves);
+}
+
+/// The vectors of a pass among registers that are no duplicates.
+static SmallVector<ConversionPlan::Access> accesses(const LinearLayout &offsets, uint64_t skip,
+                                                    ArrayRef<unsigned> iterated, unsigned pass, unsigned vec) {
+  uint64_t fixed = 0;
+  for (auto [i, bit] : enumerate(iterated)) {
+    skip |= uint64_t(1) << bit;
+    fixed |= uint64_t(pass >> i & 1) << bit;
+  }
+  SmallMapVector<unsigned, ConversionPlan::Access, 16> byOffset;
+  for (unsigned r = 0; r < offsets.size(HwDim::Register); ++r) {
+    if (r & skip)
+      continue;
+    unsigned offset = offsets.apply({{HwDim::Register, r | fixed}});
+    ConversionPlan::Access &access = byOffset[offset & ~(vec - 1)];
+    access.offset = offset & ~(vec - 1);
+    access.registers.resize(vec);
+    access.registers[offset & (vec - 1)] = r | fixed;
+  }
+  SmallVector<ConversionPlan::Access> result;
+  for (auto &[offset, access] : byOffset)
+    result.push_back(std::move(access));
+  return result;
+}
+
+SmallVector<ConversionPlan::Access> ConversionPlan::stores(unsigned pass) const {
+  return accesses(store, srcDuplicates, srcIterated, pass, vecStore);
+}
+
+SmallVector<ConversionPlan::Access> ConversionPlan::loads(unsigned pass) const {
+  return accesses(load, dstDuplicates, dstIterated, pass, vecLoad);
+}
+
+} // namespace tessera

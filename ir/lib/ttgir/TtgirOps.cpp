@@ -1,0 +1,267 @@
+// Dialect ttg: module attributes, aliases of encodings, and the operations.
+#include "mlir/Dialect/Utils/IndexingUtils.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "mlir/IR/PatternMatch.h"
+#include "tessera/ir/ttgir/Ttgir.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+#include "tessera/ir/ttgir/TtgirDialect.cpp.inc"
+#include "tessera/ir/ttgir/TtgirEnums.cpp.inc"
+#include "tessera/ir/ttgir/TtgirInterfaces.cpp.inc"
+#define GET_ATTRDEF_CLASSES
+#include "tessera/ir/ttgir/TtgirAttrs.cpp.inc"
+#define GET_TYPEDEF_CLASSES
+#include "tessera/ir/ttgir/TtgirTypes.cpp.inc"
+#define GET_OP_CLASSES
+#include "tessera/ir/ttgir/TtgirOps.cpp.inc"
+
+using namespace mlir;
+
+namespace tessera::ttg {
+
+//===- dialect --------------------------------------------------------------------------------------------------------===//
+
+namespace {
+
+/// Prints encodings once at the top: #blocked, #blocked1, #linear, #shared, #smem.
+struct Aliases : OpAsmDialectInterface {
+  using OpAsmDialectInterface::OpAsmDialectInterface;
+  AliasResult getAlias(Attribute attr, raw_ostream &os) const final {
+    StringRef alias = llvm::TypeSwitch<Attribute, StringRef>(attr)
+                          .Case<BlockedEncodingAttr>([](auto) { return "blocked"; })
+                          .Case<LinearEncodingAttr>([](auto) { return "linear"; })
+                          .Case<SharedMemorySpaceAttr>([](auto) { return "smem"; })
+                          .Case<SharedEncoding>([](auto) { return "shared"; })
+                          .Default([](Attribute) { return ""; });
+    if (alias.empty())
+      return AliasResult::NoAlias;
+    os << alias;
+    return AliasResult::FinalAlias;
+  }
+};
+
+} // namespace
+
+void TTGDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "tessera/ir/ttgir/TtgirAttrs.cpp.inc"
+      >();
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "tessera/ir/ttgir/TtgirTypes.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "tessera/ir/ttgir/TtgirOps.cpp.inc"
+      >();
+  addInterfaces<Aliases>();
+}
+
+static unsigned lookup(Operation *op, StringRef name, unsigned otherwise) {
+  auto module = isa<ModuleOp>(op) ? op : op->getParentOfType<ModuleOp>().getOperation();
+  auto attr = module ? module->getAttrOfType<IntegerAttr>(name) : IntegerAttr();
+  return attr ? attr.getValue().getZExtValue() : otherwise;
+}
+unsigned lookupNumWarps(Operation *op) { return lookup(op, numWarpsAttr, 4); }
+unsigned lookupNumCTAs(Operation *op) { return lookup(op, numCTAsAttr, 1); }
+unsigned lookupThreadsPerWarp(Operation *op) { return lookup(op, threadsPerWarpAttr, 32); }
+
+/// Every layout in the module is for the module's number of warps and lanes.
+static LogicalResult verifyLayouts(Operation *module) {
+  unsigned warps = lookupNumWarps(module), lanes = lookupThreadsPerWarp(module), blocks = lookupNumCTAs(module);
+  llvm::DenseSet<Type> seen;
+  auto check = [&](Operation *op, Type type) -> LogicalResult {
+    auto tile = dyn_cast<RankedTensorType>(type);
+    if (!tile || !isa_and_nonnull<DistributedEncoding>(tile.getEncoding()) || !seen.insert(tile).second)
+      return success();
+    LinearLayout layout = toLinearLayout(tile);
+    auto differs = [&](HwDim dim, unsigned size, StringRef what) -> LogicalResult {
+      if (layout.size(dim) == size)
+        return success();
+      return op->emitOpError() << "has " << tile << ", a layout for " << layout.size(dim) << " " << what
+                               << ", in a module for " << size;
+    };
+    if (failed(differs(HwDim::Lane, lanes, "threads per warp")) || failed(differs(HwDim::Warp, warps, "warps")))
+      return failure();
+    // A layout that says nothing of clusters is repeated in each program of one.
+    return layout.numBits(HwDim::Block) ? differs(HwDim::Block, blocks, "programs per cluster") : success();
+  };
+  return success(!module
+                      ->walk([&](Operation *op) {
+                        for (Type type : op->getResultTypes())
+                          if (failed(check(op, type)))
+                            return WalkResult::interrupt();
+                        for (Region &region : op->getRegions())
+                          for (Block &block : region)
+                            for (Type type : block.getArgumentTypes())
+                              if (failed(check(op, type)))
+                                return WalkResult::interrupt();
+                        return WalkResult::advance();
+                      })
+                      .wasInterrupted());
+}
+
+LogicalResult TTGDialect::verifyOperationAttribute(Operation *op, NamedAttribute attr) {
+  StringRef name = attr.getName();
+  if (name == targetAttr)
+    return isa<StringAttr>(attr.getValue()) ? success() : op->emitError() << name << " must be a string such as \"cuda:90\"";
+  unsigned most = name == numWarpsAttr ? 64 : name == numCTAsAttr ? 16 : name == threadsPerWarpAttr ? 64 : 0;
+  if (most) {
+    auto value = dyn_cast<IntegerAttr>(attr.getValue());
+    if (!isa<ModuleOp>(op) || !value || !value.getType().isSignlessInteger(32))
+      return op->emitError() << name << " is an i32 attribute of the module";
+    int64_t number = value.getInt();
+    if (number <= 0 || (number & (number - 1)) || number > most)
+      return op->emitError() << name << " must be a power of two from 1 to " << most << ", not " << number;
+    // Checked with one attribute, after the others it needs are known to be sound.
+    auto sound = [&](StringRef other) { return !op->hasAttr(other) || op->getAttrOfType<IntegerAttr>(other); };
+    if (name == numWarpsAttr && sound(threadsPerWarpAttr) && sound(numCTAsAttr))
+      return verifyLayouts(op);
+  }
+  if (name == sharedAttr) {
+    auto value = dyn_cast<IntegerAttr>(attr.getValue());
+    if (!value || !value.getType().isSignlessInteger(32) || value.getInt() < 0)
+      return op->emitError() << name << " is a number of bytes (i32)";
+  }
+  return success();
+}
+
+//===- convert_layout -------------------------------------------------------------------------------------------------===//
+
+LogicalResult ConvertLayoutOp::verify() {
+  Attribute from = cast<RankedTensorType>(getSrc().getType()).getEncoding(), to = getType().getEncoding();
+  if (!isa_and_nonnull<DistributedEncoding>(from) || !isa_and_nonnull<DistributedEncoding>(to))
+    return emitOpError("converts between distributed layouts; both tiles need one");
+  return success();
+}
+
+OpFoldResult ConvertLayoutOp::fold(FoldAdaptor adaptor) {
+  if (getSrc().getType() == getType())
+    return getSrc();
+  if (auto constant = dyn_cast_or_null<SplatElementsAttr>(adaptor.getSrc()))
+    return constant.resizeSplat(cast<ShapedType>(getType()));
+  // convert(convert(x)) back to x's layout.
+  if (auto inner = getSrc().getDefiningOp<ConvertLayoutOp>()) {
+    if (inner.getSrc().getType() == getType())
+      return inner.getSrc();
+    getSrcMutable().assign(inner.getSrc());
+    return getResult();
+  }
+  return {};
+}
+
+namespace {
+
+/// An operation whose result can have any layout is made again with the layout wanted.
+struct ConvertOfFreeLayout : OpRewritePattern<ConvertLayoutOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(ConvertLayoutOp op, PatternRewriter &rewriter) const final {
+    Operation *source = op.getSrc().getDefiningOp();
+    if (!source)
+      return failure();
+    if (auto splat = dyn_cast<tt::SplatOp>(source)) {
+      rewriter.replaceOpWithNewOp<tt::SplatOp>(op, op.getType(), splat.getSrc());
+      return success();
+    }
+    if (auto range = dyn_cast<tt::MakeRangeOp>(source)) {
+      rewriter.replaceOpWithNewOp<tt::MakeRangeOp>(op, op.getType(), range.getStart(), range.getEnd());
+      return success();
+    }
+    if (auto reshape = dyn_cast<tt::ReshapeOp>(source);
+        reshape && reshape.getAllowReorder() && !reshape.getEfficientLayout() && reshape->hasOneUse()) {
+      rewriter.replaceOpWithNewOp<tt::ReshapeOp>(op, op.getType(), reshape.getSrc(), true, false);
+      return success();
+    }
+    return failure();
+  }
+};
+
+} // namespace
+
+void ConvertLayoutOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *context) {
+  patterns.add<ConvertOfFreeLayout>(context);
+}
+
+//===- shared memory --------------------------------------------------------------------------------------------------===//
+
+/// A tile and the buffer it is moved to or from agree, and the tile says who holds what.
+static LogicalResult verifyTransfer(Operation *op, RankedTensorType tile, MemDescType buffer) {
+  if (tile.getShape() != buffer.getShape() || tile.getElementType() != buffer.getElementType())
+    return op->emitOpError() << "needs one shape and element type for " << tile << " and " << buffer;
+  if (!isa_and_nonnull<DistributedEncoding>(tile.getEncoding()))
+    return op->emitOpError() << "needs a distributed layout on " << tile;
+  return success();
+}
+
+LogicalResult LocalAllocOp::verify() {
+  MemDescType type = getType();
+  if (type.getShape() != type.getAllocShape())
+    return emitOpError("allocates a whole buffer, not a view of one");
+  if (getSrc())
+    return verifyTransfer(*this, cast<RankedTensorType>(getSrc().getType()), type);
+  return type.getMutableMemory() ? success() : emitOpError("without a tile to store needs a mutable memdesc");
+}
+
+void LocalAllocOp::getEffects(SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &effects) {
+  effects.emplace_back(MemoryEffects::Allocate::get(), getOperation()->getOpResult(0), SharedMemory::get());
+  if (getSrc())
+    effects.emplace_back(MemoryEffects::Write::get(), getOperation()->getOpResult(0), SharedMemory::get());
+}
+
+LogicalResult LocalLoadOp::verify() {
+  return verifyTransfer(*this, cast<RankedTensorType>(getType()), getSrc().getType());
+}
+
+LogicalResult LocalStoreOp::verify() {
+  if (!getDst().getType().getMutableMemory())
+    return emitOpError("writes only to a mutable memdesc");
+  return verifyTransfer(*this, cast<RankedTensorType>(getSrc().getType()), getDst().getType());
+}
+
+LogicalResult MemDescIndexOp::verify() {
+  MemDescType src = getSrc().getType(), dst = getType();
+  if (src.getShape().size() != dst.getShape().size() + 1 || src.getShape().drop_front() != dst.getShape() ||
+      src.getElementType() != dst.getElementType() || src.getEncoding() != dst.getEncoding() ||
+      src.getMutableMemory() != dst.getMutableMemory())
+    return emitOpError() << "removes the leading dimension and changes nothing else, but goes from " << src << " to " << dst;
+  return success();
+}
+
+LogicalResult MemDescTransOp::inferReturnTypes(MLIRContext *context, std::optional<Location> loc, ValueRange operands,
+                                               DictionaryAttr attributes, OpaqueProperties properties,
+                                               RegionRange regions, SmallVectorImpl<Type> &results) {
+  Adaptor op(operands, attributes, properties, regions);
+  auto src = dyn_cast<MemDescType>(op.getSrc().getType());
+  auto encoding = src ? cast<SharedEncoding>(src.getEncoding()) : SharedEncoding();
+  if (!src || encoding.getRank() != src.getShape().size() || op.getOrder().size() != src.getShape().size() ||
+      !isPermutationVector(SmallVector<int64_t>(op.getOrder())))
+    return emitOptionalError(loc, "memdesc_trans: order must be a permutation of the buffer's dimensions");
+  Attribute transposed = encoding.transpose(op.getOrder());
+  if (!transposed)
+    return emitOptionalError(loc, "memdesc_trans cannot transpose ", encoding);
+  SmallVector<int64_t> shape, allocShape(src.getAllocShape().drop_back(src.getShape().size()));
+  for (int32_t dim : op.getOrder()) {
+    shape.push_back(src.getShape()[dim]);
+    allocShape.push_back(src.getAllocShape().take_back(src.getShape().size())[dim]);
+  }
+  results.push_back(MemDescType::get(context, shape, src.getElementType(), transposed, src.getMemorySpace(),
+                                     src.getMutableMemory(), allocShape));
+  return success();
+}
+
+OpFoldResult MemDescTransOp::fold(FoldAdaptor) {
+  return llvm::is_sorted(getOrder()) ? getSrc() : OpFoldResult();
+}
+
+/// Nothing that reads or writes the memory it orders may cross it.
+void BarrierOp::getEffects(SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &effects) {
+  effects.emplace_back(MemoryEffects::Read::get(), SharedMemory::get());
+  effects.emplace_back(MemoryEffects::Write::get(), SharedMemory::get());
+  if (bitEnumContainsAny(getAddrSpace(), AddrSpace::GlobalRead | AddrSpace::GlobalWrite)) {
+    effects.emplace_back(MemoryEffects::Read::get(), tt::GlobalMemory::get());
+    effects.emplace_back(MemoryEffects::Write::get(), tt::GlobalMemory::get());
+  }
+}
+
+} // namespace tessera::ttg

@@ -1,0 +1,35 @@
+#pragma once
+// The two pipelines. The compiler, the tools and the tests run exactly these.
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/PassManager.h"
+
+#include <cstdint>
+#include <string>
+
+namespace tessera {
+
+/// What ttgir is made for.
+struct TtgirOptions {
+  int numWarps = 4;
+  int threadsPerWarp = 32;
+  int numCtas = 1;
+  std::string target = "cuda:90"; ///< the text of `ttg.target`
+  unsigned maxVectorBits = 128;   ///< widest access of one thread to global memory
+  bool wideLanes = false;         ///< native CPU: the lanes of a warp are one vector register
+  unsigned maxSharedBytes = UINT32_MAX;
+};
+
+/// inline, canonicalise, combine, reorder broadcasts, CSE, loop-invariant code motion, unroll.
+void buildTtirPipeline(mlir::OpPassManager &pm);
+
+/// ttir -> ttgir that the lowering takes: layouts, few conversions, shared memory placed, barriers inserted.
+void buildTtgirPipeline(mlir::OpPassManager &pm, const TtgirOptions &options);
+
+/// Registers every pass and the pipelines `ttir-pipeline` and `ttgir-pipeline{num-warps=4 …}` by name, for tools.
+void registerTesseraPasses();
+
+/// The smallest power of two of warps with which a lane holds at most `maxRegistersPerLane` elements of the largest tile:
+/// the CPU's choice, where warps are not hardware but a way to cut work.
+int chooseNumWarps(mlir::ModuleOp module, unsigned warpSize, unsigned maxRegistersPerLane = 64);
+
+} // namespace tessera

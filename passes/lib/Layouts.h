@@ -1,0 +1,32 @@
+#pragma once
+// How the encodings of an op's operands and results are related. All passes that move layouts around ask here.
+#include "tessera/ir/ttgir/Ttgir.h"
+
+namespace tessera::layouts {
+
+/// The tile type, or null for scalars and descriptors.
+inline mlir::RankedTensorType tileType(mlir::Value v) { return mlir::dyn_cast<mlir::RankedTensorType>(v.getType()); }
+mlir::Attribute encodingOf(mlir::Value v); ///< null for all but tiles with an encoding
+mlir::RankedTensorType withEncoding(mlir::RankedTensorType type, mlir::Attribute encoding);
+/// Sets the encoding of a value's type, and that of the data of a constant.
+void setEncoding(mlir::Value v, mlir::Attribute encoding);
+
+/// All tiles of the op, operands and results, have one encoding: element-wise ops, loads, stores, broadcast.
+bool isUniform(mlir::Operation *op);
+/// The op makes its result from nothing: any encoding will do (constant, splat, make_range, poison).
+bool isSource(mlir::Operation *op);
+/// The result's encoding follows from the operand's: reduce, join, split, cat.
+bool isForced(mlir::Operation *op);
+/// Tiles of pointers: load or store of device memory.
+mlir::Value memoryPointer(mlir::Operation *op); ///< its pointer operand when that is a tile, else null
+
+/// Encoding of the results when operand `index` has `encoding`; null when nothing follows.
+mlir::Attribute resultEncoding(mlir::Operation *op, unsigned index, mlir::Attribute encoding);
+/// Encoding that operand `index` needs for results in `encoding`; null when there is none or the op does not care.
+mlir::Attribute operandEncoding(mlir::Operation *op, unsigned index, mlir::Attribute encoding);
+
+/// The default: one element a thread, last dimension fastest.
+mlir::Attribute defaultEncoding(mlir::MLIRContext *context, llvm::ArrayRef<int64_t> shape, unsigned numWarps,
+                                unsigned threadsPerWarp);
+
+} // namespace tessera::layouts

@@ -1,0 +1,120 @@
+// Relations between the encodings of operands and results.
+#include "../Layouts.h"
+
+#include "mlir/Dialect/UB/IR/UBOps.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+
+namespace tessera::layouts {
+
+Attribute encodingOf(Value v) {
+  auto type = tileType(v);
+  return type ? type.getEncoding() : Attribute();
+}
+
+RankedTensorType withEncoding(RankedTensorType type, Attribute encoding) {
+  return RankedTensorType::get(type.getShape(), type.getElementType(), encoding);
+}
+
+void setEncoding(Value v, Attribute encoding) {
+  RankedTensorType type = withEncoding(tileType(v), encoding);
+  v.setType(type);
+  if (auto constant = v.getDefiningOp<arith::ConstantOp>())
+    if (auto data = dyn_cast<DenseElementsAttr>(constant.getValue())) constant.setValueAttr(data.reshape(type));
+}
+
+bool isUniform(Operation *op) {
+  return op->hasTrait<OpTrait::Elementwise>() || isa<tt::LoadOp, tt::StoreOp, tt::BroadcastOp, tt::ElementwiseInlineAsmOp>(op) ||
+         isa<tt::ExternElementwiseOp, tt::AddPtrOp>(op);
+}
+
+bool isSource(Operation *op) { return isa<arith::ConstantOp, tt::SplatOp, tt::MakeRangeOp, ub::PoisonOp>(op); }
+
+bool isForced(Operation *op) { return isa<tt::ReduceOp, tt::JoinOp, tt::SplitOp, tt::CatOp>(op); }
+
+Value memoryPointer(Operation *op) {
+  Value ptr;
+  if (auto load = dyn_cast<tt::LoadOp>(op)) ptr = load.getPtr();
+  if (auto store = dyn_cast<tt::StoreOp>(op)) ptr = store.getPtr();
+  return ptr && tileType(ptr) ? ptr : Value();
+}
+
+static Attribute orNull(ttg::InferredEncoding e) { return succeeded(e) ? *e : Attribute(); }
+
+Attribute resultEncoding(Operation *op, unsigned index, Attribute encoding) {
+  if (isUniform(op)) return encoding;
+  auto src = index < op->getNumOperands() ? tileType(op->getOperand(index)) : RankedTensorType();
+  if (!src) return {};
+  src = withEncoding(src, encoding);
+  return llvm::TypeSwitch<Operation *, Attribute>(op)
+      .Case([&](tt::ExpandDimsOp o) { return orNull(ttg::inferExpandDims(src, o.getAxis())); })
+      .Case([&](tt::TransOp o) { return orNull(ttg::inferTrans(src, o.getOrder())); })
+      .Case([&](tt::ReshapeOp o) { return orNull(ttg::inferReshape(src, o.getType().getShape())); })
+      .Case([&](tt::ReduceOp o) {
+        return src.getRank() > 1 ? orNull(ttg::inferReduce(src, o.getAxis())) : Attribute();
+      })
+      .Case([&](tt::JoinOp) { return orNull(ttg::inferJoin(src)); })
+      .Case([&](tt::SplitOp) { return orNull(ttg::inferSplit(src)); })
+      .Case([&](tt::CatOp) { return orNull(ttg::inferCat(src)); })
+      .Case([&](tt::GatherOp) { return index == 1 ? encoding : Attribute(); })
+      .Default(Attribute());
+}
+
+/// `encoding` of `shape` without the register that holds flat bit `bit`, the bits above moved down: what join and cat add.
+static Attribute withoutRegister(RankedTensorType src, ArrayRef<int64_t> shape, Attribute encoding, unsigned bit) {
+  if (!isa<ttg::DistributedEncoding>(encoding)) return {};
+  LinearLayout layout = ttg::toLinearLayout(shape, encoding);
+  uint64_t mask = uint64_t(1) << bit;
+  SmallVector<LinearLayout::In> ins;
+  unsigned removed = 0;
+  for (const LinearLayout::In &in : layout.ins()) {
+    LinearLayout::In out{in.dim, {}};
+    for (uint64_t basis : in.bases) {
+      if (in.dim == HwDim::Register && basis == mask) {
+        ++removed;
+        continue;
+      }
+      if (basis & mask) return {};
+      out.bases.push_back(((basis & ~(mask - 1)) >> 1) | (basis & (mask - 1)));
+    }
+    ins.push_back(std::move(out));
+  }
+  if (removed != 1) return {};
+  return ttg::encodingOf(encoding.getContext(), LinearLayout(src.getShape(), ins));
+}
+
+Attribute operandEncoding(Operation *op, unsigned index, Attribute encoding) {
+  auto src = tileType(op->getOperand(index));
+  if (!src || !encoding) return {};
+  if (isUniform(op)) return encoding;
+  Attribute candidate =
+      llvm::TypeSwitch<Operation *, Attribute>(op)
+          .Case<tt::ExpandDimsOp, tt::TransOp, tt::ReshapeOp>([&](auto) { return orNull(ttg::inferSourceOf(op, encoding)); })
+          .Case([&](tt::ReduceOp o) {
+            auto slice = dyn_cast<ttg::SliceEncodingAttr>(encoding);
+            return slice && slice.getDim() == o.getAxis() ? Attribute(slice.getParent()) : Attribute();
+          })
+          .Case([&](tt::JoinOp o) { return withoutRegister(src, o.getType().getShape(), encoding, 0); })
+          .Case([&](tt::SplitOp o) { return orNull(ttg::inferJoin(withEncoding(o.getOutLHS().getType(), encoding))); })
+          .Case([&](tt::CatOp o) {
+            return withoutRegister(src, o.getType().getShape(), encoding, llvm::Log2_64(src.getNumElements()));
+          })
+          .Case([&](tt::GatherOp) { return index == 1 ? encoding : Attribute(); })
+          .Default(Attribute());
+  // Join and cat put their register at one end: not every layout comes from a source.
+  if (candidate && isForced(op)) {
+    Attribute back = resultEncoding(op, index, candidate);
+    auto result = cast<RankedTensorType>(op->getResult(0).getType());
+    if (!back || !ttg::areEquivalent(result.getShape(), back, encoding)) return {};
+  }
+  return candidate;
+}
+
+Attribute defaultEncoding(MLIRContext *context, ArrayRef<int64_t> shape, unsigned numWarps, unsigned threadsPerWarp) {
+  SmallVector<unsigned> size(shape.size(), 1), order;
+  for (unsigned d = shape.size(); d-- > 0;) order.push_back(d);
+  return ttg::BlockedEncodingAttr::get(context, shape, size, order, numWarps, threadsPerWarp);
+}
+
+} // namespace tessera::layouts

@@ -1,0 +1,157 @@
+// Peephole rewrites of ttir that need no analysis.
+#include "tessera/ir/ttir/Ttir.h"
+#include "tessera/passes/Passes.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+
+using namespace mlir;
+
+namespace tessera {
+
+#define GEN_PASS_DEF_TTIRCOMBINE
+#include "tessera/passes/Passes.h.inc"
+
+namespace {
+
+/// The scalar that fills `v`: its own if it is one, or of a splat; constants are made at `b`. Null if there is none.
+Value splatSource(Value v) {
+  auto splat = v.getDefiningOp<tt::SplatOp>();
+  return splat ? splat.getSrc() : Value();
+}
+
+std::optional<bool> constantMask(Value mask) {
+  APInt v;
+  if (mask && matchPattern(mask, m_ConstantInt(&v))) return v.getBoolValue();
+  return std::nullopt;
+}
+
+/// addptr(splat p, splat i) -> splat addptr(p, i), and of a uniform base in front of a varying offset alike:
+/// addptr(addptr(splat p, splat i), x) falls out of it.
+struct UniformAddPtr : OpRewritePattern<tt::AddPtrOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(tt::AddPtrOp op, PatternRewriter &b) const override {
+    Value base = splatSource(op.getPtr());
+    if (!base) return failure();
+    Value offset = splatSource(op.getOffset());
+    if (!offset) {
+      DenseIntElementsAttr data;
+      if (!matchPattern(op.getOffset(), m_Constant(&data)) || !data.isSplat()) return failure();
+      offset = arith::ConstantOp::create(b, op.getLoc(), data.getSplatValue<IntegerAttr>());
+    }
+    Value sum = tt::AddPtrOp::create(b, op.getLoc(), base.getType(), base, offset);
+    b.replaceOpWithNewOp<tt::SplatOp>(op, op.getType(), sum);
+    return success();
+  }
+};
+
+/// Offsets add up only where the sum is exact: adding them in i32 would wrap where two pointer steps do not.
+struct ChainedAddPtr : OpRewritePattern<tt::AddPtrOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(tt::AddPtrOp op, PatternRewriter &b) const override {
+    auto inner = op.getPtr().getDefiningOp<tt::AddPtrOp>();
+    APInt first, second;
+    if (!inner || inner.getOffset().getType() != op.getOffset().getType() ||
+        !matchPattern(inner.getOffset(), m_ConstantInt(&first)) || !matchPattern(op.getOffset(), m_ConstantInt(&second)))
+      return failure();
+    bool overflow = false;
+    APInt sum = first.sadd_ov(second, overflow);
+    if (overflow) return failure();
+    Type type = op.getOffset().getType();
+    TypedAttr value;
+    if (auto tile = dyn_cast<RankedTensorType>(type))
+      value = DenseElementsAttr::get(tile, sum);
+    else
+      value = IntegerAttr::get(type, sum);
+    Value offset = arith::ConstantOp::create(b, op.getLoc(), value);
+    b.replaceOpWithNewOp<tt::AddPtrOp>(op, op.getType(), inner.getPtr(), offset);
+    return success();
+  }
+};
+
+/// select(m, load(p, m), x) -> load(p, m, x): the select only fills what the load left out.
+struct SelectOfLoad : OpRewritePattern<arith::SelectOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(arith::SelectOp op, PatternRewriter &b) const override {
+    auto load = op.getTrueValue().getDefiningOp<tt::LoadOp>();
+    if (!load || !load->hasOneUse() || !load.getMask() || load.getMask() != op.getCondition() ||
+        load->getBlock() != op->getBlock() || load.getIsVolatile())
+      return failure();
+    Value other = op.getFalseValue();
+    // `other` may be made after the load: only what stands before it can be its operand.
+    Operation *def = other.getDefiningOp();
+    if (def && def->getBlock() == load->getBlock() && !def->isBeforeInBlock(load)) {
+      if (!def->hasTrait<OpTrait::ConstantLike>()) return failure();
+      b.moveOpBefore(def, load);
+    }
+    b.modifyOpInPlace(load, [&] { load.getOtherMutable().assign(other); });
+    b.replaceOp(op, load.getResult());
+    return success();
+  }
+};
+
+/// select(splat c, a, b) -> select(c, a, b): one branch condition instead of one a lane.
+struct UniformSelect : OpRewritePattern<arith::SelectOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(arith::SelectOp op, PatternRewriter &b) const override {
+    Value condition = splatSource(op.getCondition());
+    if (!condition) return failure();
+    b.modifyOpInPlace(op, [&] { op.getConditionMutable().assign(condition); });
+    return success();
+  }
+};
+
+struct MaskedLoad : OpRewritePattern<tt::LoadOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(tt::LoadOp op, PatternRewriter &b) const override {
+    auto mask = constantMask(op.getMask());
+    if (!mask) return failure();
+    if (*mask) {
+      b.modifyOpInPlace(op, [&] {
+        op.getOtherMutable().clear();
+        op.getMaskMutable().clear();
+      });
+      return success();
+    }
+    if (Value other = op.getOther()) {
+      b.replaceOp(op, other);
+      return success();
+    }
+    TypedAttr zero = b.getZeroAttr(op.getType());
+    if (!zero) return failure(); // pointers have no constant
+    b.replaceOpWithNewOp<arith::ConstantOp>(op, zero);
+    return success();
+  }
+};
+
+struct MaskedStore : OpRewritePattern<tt::StoreOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(tt::StoreOp op, PatternRewriter &b) const override {
+    auto mask = constantMask(op.getMask());
+    if (!mask) return failure();
+    if (*mask)
+      b.modifyOpInPlace(op, [&] { op.getMaskMutable().clear(); });
+    else
+      b.eraseOp(op);
+    return success();
+  }
+};
+
+class Combine : public impl::TtirCombineBase<Combine> {
+public:
+  LogicalResult initialize(MLIRContext *context) override {
+    RewritePatternSet set(context);
+    set.add<UniformAddPtr, ChainedAddPtr, SelectOfLoad, UniformSelect, MaskedLoad, MaskedStore>(context);
+    patterns = std::move(set);
+    return success();
+  }
+  void runOnOperation() override {
+    if (failed(applyPatternsGreedily(getOperation(), patterns))) signalPassFailure();
+  }
+
+private:
+  FrozenRewritePatternSet patterns;
+};
+
+} // namespace
+} // namespace tessera

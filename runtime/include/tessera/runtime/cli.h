@@ -1,0 +1,70 @@
+#pragma once
+// The command line that all examples and benchmarks share.
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <tessera/export.h>
+#include <tessera/runtime/bench.h>
+#include <tessera/runtime/device.h>
+#include <tessera/runtime/launch.h>
+
+namespace tessera {
+
+/// Parses --target, --dump, --compile-only, --bench, --json, --plot and a program's own options, and writes what those ask for.
+///
+///     int main(int argc, char **argv) {
+///       std::int64_t rows = 1823;
+///       tessera::cli cli("fused_softmax", "Softmax of the rows of a matrix");
+///       cli.option("--rows", rows, "rows of the matrix");
+///       return cli.run(argc, argv, [&] {
+///         if (cli.compile_only()) return cli.show(softmax.compile_for(cli.target()));
+///         tessera::stream s(cli.device());
+///         …
+///         return correct;
+///       });
+///     }
+class TESSERA_API cli {
+public:
+  cli(std::string name, std::string description);
+  cli(const cli &) = delete;
+  cli &operator=(const cli &) = delete;
+  ~cli();
+
+  /// A program's own option, which keeps `value` where it is not given.
+  void option(const std::string &flag, std::int64_t &value, const std::string &help);
+  void option(const std::string &flag, double &value, const std::string &help);
+  void option(const std::string &flag, std::string &value, const std::string &help);
+  void flag(const std::string &flag, bool &value, const std::string &help);
+
+  /// Parses and calls `body`, which returns whether all results were right. Gives main's result: 0 if so, 1 if not, 2 for a
+  /// wrong command line or an exception, whose text it prints; 77, which test drivers take for "skipped", where the machine
+  /// lacks the device of --target.
+  int run(int argc, char **argv, const std::function<bool()> &body);
+
+  /// The device of --target, "auto" without it.
+  [[nodiscard]] tessera::device device() const;
+  /// The target alone, for --compile-only: "auto" is the best device's, and "cuda" without one is sm_90a.
+  [[nodiscard]] tessera::target target() const;
+  [[nodiscard]] bool compile_only() const noexcept;
+  [[nodiscard]] bool bench() const noexcept;
+  /// Whether --plot asks for a picture.
+  [[nodiscard]] bool plotting() const noexcept;
+
+  /// Prints a compiled kernel's summary and how long each stage took. Gives true, for compile-only bodies.
+  bool show(const kernel_handle &k) const;
+  /// Adds a measurement: printed as a line, and written to the --json file at the end.
+  void report(const std::string &what, const bench_result &r, std::vector<std::pair<std::string, double>> figures = {});
+  /// Keeps a line for the --plot file, if one is asked for.
+  void plot(const std::string &title, const std::string &x_label, const std::string &y_label, std::vector<plot_line> lines);
+
+private:
+  struct impl;
+  std::unique_ptr<impl> impl_;
+};
+
+} // namespace tessera

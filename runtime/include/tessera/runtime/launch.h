@@ -1,0 +1,128 @@
+#pragma once
+// Launching without templates: what tl::kernel's typed calls come down to, and the handle to a compiled kernel.
+#include <array>
+#include <concepts>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tessera/codegen/compile.h>
+#include <tessera/dsl/trace.h>
+#include <tessera/export.h>
+#include <tessera/runtime/device.h>
+#include <tessera/runtime/stream.h>
+
+namespace tessera {
+
+/// How many programs run along x, y and z. Numbers are 64 bits wide, so that a product computed for a grid is not cut off:
+/// too large a grid is an error before the launch, a zero makes the launch do nothing.
+struct grid {
+  std::int64_t x = 1, y = 1, z = 1;
+};
+
+/// What a launch is specialised on: bit i speaks of parameter i.
+struct specialization {
+  std::uint64_t divisible_by_16 = 0; ///< pointers and integers
+  std::uint64_t equal_to_1 = 0;      ///< integers
+  bool operator==(const specialization &) const = default;
+  /// All pointers and integers divisible by 16: what large, aligned arrays give.
+  static constexpr specialization aligned() { return {~std::uint64_t(0), 0}; }
+};
+
+/// A compiled kernel: every stage's text and what it uses. Cheap to copy; stays valid after the kernel is gone.
+class TESSERA_API kernel_handle {
+public:
+  explicit kernel_handle(std::shared_ptr<const compiled_kernel> k) : kernel_(std::move(k)) {}
+
+  [[nodiscard]] const std::string &name() const { return kernel_->metadata.name; }
+  [[nodiscard]] const tessera::target &target() const { return kernel_->compiled_for; }
+  /// As used: zeros replaced by what was chosen.
+  [[nodiscard]] const compile_options &options() const { return kernel_->options; }
+  /// "ttir", "ttgir", "llir", "ptx", "cubin" | "asm", "obj", in pipeline order.
+  [[nodiscard]] std::vector<std::string_view> stages() const;
+  [[nodiscard]] bool has(std::string_view stage) const { return kernel_->find(stage) != nullptr; }
+  /// The text (or bytes) of a stage. Throws tessera::error naming those there are.
+  [[nodiscard]] const std::string &stage(std::string_view stage) const;
+  /// Per thread; -1 where not known (CPU, or never assembled).
+  [[nodiscard]] int registers() const { return kernel_->registers; }
+  /// 32-bit values a thread spills to memory; -1 where not known.
+  [[nodiscard]] int spills() const { return kernel_->spills; }
+  [[nodiscard]] unsigned shared_bytes() const { return kernel_->metadata.shared_bytes; }
+  [[nodiscard]] int num_warps() const { return kernel_->metadata.num_warps; }
+  /// Milliseconds each stage and pass took.
+  [[nodiscard]] std::span<const stage_time> times() const { return kernel_->times; }
+  /// One line: target, registers, spills, shared bytes, warps.
+  [[nodiscard]] std::string summary() const;
+  [[nodiscard]] const compiled_kernel &compiled() const { return *kernel_; }
+
+private:
+  std::shared_ptr<const compiled_kernel> kernel_;
+};
+
+/// Where each of `stages` (comma-separated) of every kernel compiled from now on is written: `spec` is "ttir,ptx" or
+/// "ttir,ptx:DIR", as in the environment variable TESSERA_DUMP. Empty: nowhere. Throws tessera::error for unknown stages.
+TESSERA_API void set_dump(std::string_view spec);
+
+namespace detail {
+
+/// The arguments of one launch, packed by tl::kernel: one 8-byte slot per parameter, the value in its first bytes.
+struct launch_args {
+  std::uint64_t *values;
+  specialization spec;
+  std::uint64_t unchecked = 0; ///< bit i: parameter i came as a plain address, and is to be checked for this device
+};
+
+/// Where a launch is written in the user's source.
+struct launch_site {
+  const char *file = "";
+  unsigned line = 0;
+};
+
+/// One kernel with one configuration and one set of options.
+struct kernel_variant;
+
+/// How to compare and keep a configuration whose type is known only to tl::kernel.
+struct config_type {
+  bool (*equal)(const void *, const void *);
+  std::shared_ptr<const void> (*copy)(const void *);
+};
+
+/// A kernel without its lambda's type. Launches may come from many threads: a warm one takes no lock and allocates nothing;
+/// threads that launch the same new specialisation compile it once.
+class TESSERA_API kernel_core {
+public:
+  kernel_core(std::string name, std::span<const param_type> params, config_type config);
+  kernel_core(const kernel_core &) = delete;
+  kernel_core &operator=(const kernel_core &) = delete;
+  virtual ~kernel_core();
+
+  [[nodiscard]] const std::string &name() const noexcept { return name_; }
+  /// The variant, made at its first use. `hash` is of `config` alone; its address does not change any more.
+  kernel_variant &variant(std::uint64_t hash, const void *config, const compile_options &options) const;
+  /// The configuration kept with the variant.
+  static const void *config_of(const kernel_variant &v) noexcept;
+  static const compile_options &options_of(const kernel_variant &v) noexcept;
+
+  void launch(kernel_variant &v, const stream &s, const grid &g, launch_args &args, launch_site where) const;
+  /// Compiled and loaded as a launch with these arguments would have it.
+  kernel_handle prepare(kernel_variant &v, const device &d, specialization spec) const;
+  /// Compiled only; no device is needed.
+  kernel_handle compile_for(kernel_variant &v, const target &t, specialization spec) const;
+
+  [[noreturn]] void fail_argument(std::size_t index, const std::string &message, launch_site where) const;
+
+protected:
+  virtual ir_module trace(const void *config, std::span<const param_spec> specs) const = 0;
+
+private:
+  struct impl;
+  std::string name_;
+  std::unique_ptr<impl> impl_;
+};
+
+} // namespace detail
+} // namespace tessera

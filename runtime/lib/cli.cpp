@@ -1,0 +1,125 @@
+// The shared command line, on CLI11.
+#include <cstdio>
+#include <fstream>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <tessera/error.h>
+#include <tessera/runtime/cli.h>
+
+namespace tessera {
+
+struct cli::impl {
+  CLI::App app;
+  std::string name, target = "auto", dump, json_file, plot_file;
+  bool compile_only = false, bench = false;
+  nlohmann::ordered_json results = nlohmann::ordered_json::array();
+  bool plotted = false, device_missing = false;
+
+  impl(std::string description, std::string n) : app(std::move(description), n), name(std::move(n)) {
+    app.add_option("--target", target, "auto | cpu | cpu:emulate=ARCH | cuda[:ARCH] | hip[:ARCH]; ARCH is sm_80, sm_90a, gfx942, …")->capture_default_str();
+    app.add_option("--dump", dump, "STAGE[,STAGE…][:DIR]: ttir ttgir llir ptx cubin amdgcn hsaco asm obj, to stdout or files");
+    app.add_flag("--compile-only", compile_only, "compile for the target; no device is needed");
+    app.add_flag("--bench", bench, "measure");
+    app.add_option("--json", json_file, "write the measurements to this file")->needs("--bench");
+    app.add_option("--plot", plot_file, "write a plot of the measurements to this SVG file")->needs("--bench");
+  }
+
+  void write_json() const {
+    if (json_file.empty())
+      return;
+    nlohmann::ordered_json document{{"program", name}, {"target", target}, {"results", results}};
+    std::ofstream out(json_file);
+    if (!(out << document.dump(2) << '\n').flush())
+      throw error(stage::launch, fmt::format("the file {} cannot be written", json_file));
+  }
+};
+
+cli::cli(std::string name, std::string description) : impl_(std::make_unique<impl>(std::move(description), std::move(name))) {}
+cli::~cli() = default;
+
+void cli::option(const std::string &flag, std::int64_t &value, const std::string &help) { impl_->app.add_option(flag, value, help)->capture_default_str(); }
+void cli::option(const std::string &flag, double &value, const std::string &help) { impl_->app.add_option(flag, value, help)->capture_default_str(); }
+void cli::option(const std::string &flag, std::string &value, const std::string &help) { impl_->app.add_option(flag, value, help)->capture_default_str(); }
+void cli::flag(const std::string &flag, bool &value, const std::string &help) { impl_->app.add_flag(flag, value, help); }
+
+int cli::run(int argc, char **argv, const std::function<bool()> &body) {
+  try {
+    impl_->app.parse(argc, argv);
+  } catch (const CLI::ParseError &e) {
+    return impl_->app.exit(e) == 0 ? 0 : 2; // --help ends here too
+  }
+  try {
+    if (!impl_->dump.empty())
+      set_dump(impl_->dump);
+    const bool right = body();
+    impl_->write_json();
+    if (!impl_->plot_file.empty() && !impl_->plotted)
+      throw error(stage::launch, "this program has nothing to plot");
+    return right ? 0 : 1;
+  } catch (const std::exception &e) {
+    std::fflush(stdout);
+    fmt::print(stderr, "{}: {}\n", impl_->name, e.what());
+    return impl_->device_missing ? 77 : 2;
+  }
+}
+
+tessera::device cli::device() const {
+  (void)target(); // a target that cannot be parsed is a mistake, not a device that is missing
+  try {
+    return tessera::device::open(impl_->target);
+  } catch (const error &) {
+    impl_->device_missing = true;
+    throw;
+  }
+}
+
+tessera::target cli::target() const {
+  const std::string &text = impl_->target;
+  if (text == "auto")
+    return tessera::device::best().target();
+  const bool ordinal = text.starts_with("cuda:") && text.find_first_not_of("0123456789", 5) == text.npos;
+  if (text == "cuda" || ordinal) {
+    for (auto &d : tessera::device::all())
+      if (d.target().kind == target_kind::cuda)
+        return tessera::device::open(text).target();
+    return {target_kind::cuda, "sm_90a"};
+  }
+  return parse_target(text);
+}
+
+bool cli::compile_only() const noexcept { return impl_->compile_only; }
+bool cli::bench() const noexcept { return impl_->bench; }
+bool cli::plotting() const noexcept { return !impl_->plot_file.empty(); }
+
+bool cli::show(const kernel_handle &k) const {
+  fmt::print("{}\n", k.summary());
+  for (auto &t : k.times())
+    if (t.milliseconds >= 0.05)
+      fmt::print("  {:<28} {:8.2f} ms\n", t.name, t.milliseconds);
+  return true;
+}
+
+void cli::report(const std::string &what, const bench_result &r, std::vector<std::pair<std::string, double>> figures) {
+  std::string line = fmt::format("{:<40} {:9.4f} ms (20 % {:.4f}, 80 % {:.4f}, {} runs)", what, r.median, r.p20, r.p80, r.runs);
+  nlohmann::ordered_json entry{{"name", what}, {"median_ms", r.median}, {"p20_ms", r.p20}, {"p80_ms", r.p80}, {"min_ms", r.min}, {"max_ms", r.max}, {"runs", r.runs}};
+  for (auto &[name, value] : figures) {
+    line += fmt::format("  {} {:.6g}", name, value);
+    entry[name] = value;
+  }
+  fmt::print("{}\n", line);
+  std::fflush(stdout);
+  impl_->results.push_back(std::move(entry));
+}
+
+void cli::plot(const std::string &title, const std::string &x_label, const std::string &y_label, std::vector<plot_line> lines) {
+  if (impl_->plot_file.empty())
+    return;
+  write_svg_plot(impl_->plot_file, title, x_label, y_label, lines);
+  impl_->plotted = true;
+  fmt::print("plot: {}\n", impl_->plot_file);
+}
+
+} // namespace tessera

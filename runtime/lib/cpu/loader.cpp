@@ -1,0 +1,120 @@
+// Links objects with LLVM's JIT linker: one dynamic library a kernel in one session, removed with the kernel.
+#include "loader.h"
+
+#include "llvm/ExecutionEngine/Orc/AbsoluteSymbols.h"
+#include "llvm/ExecutionEngine/Orc/LLJIT.h"
+#include "llvm/Object/ObjectFile.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/TargetSelect.h"
+
+#include <atomic>
+#include <dlfcn.h>
+#include <iterator>
+#include <mutex>
+
+#include <tessera/codegen/cpu_abi.h>
+#include <tessera/error.h>
+
+#if defined(__x86_64__)
+// Conversions the code generator calls on processors without F16C; only their addresses are used.
+extern "C" void __extendhfsf2();
+extern "C" void __truncsfhf2();
+#endif
+
+namespace tessera::cpu {
+
+namespace orc = llvm::orc;
+
+[[noreturn]] static void refuse(llvm::Error why) {
+  throw error(stage::launch, "cannot load the kernel's machine code: " + llvm::toString(std::move(why)));
+}
+
+/// The address of what generated code may refer to: our helpers, the C, math and vector math libraries.
+static void *find_symbol(llvm::StringRef name) {
+  static const struct { const char *name; void *address; } helpers[] = {
+#define TESSERA_HELPER(f) {#f, reinterpret_cast<void *>(&f)}
+      TESSERA_HELPER(tessera_cpu_barrier),     TESSERA_HELPER(tessera_cpu_assert),
+      TESSERA_HELPER(tessera_cpu_print),       TESSERA_HELPER(tessera_cpu_shared_load),
+      TESSERA_HELPER(tessera_cpu_shared_store), TESSERA_HELPER(tessera_cpu_global_load),
+      TESSERA_HELPER(tessera_cpu_global_store),
+#if defined(__x86_64__)
+      TESSERA_HELPER(__extendhfsf2),           TESSERA_HELPER(__truncsfhf2),
+#endif
+#undef TESSERA_HELPER
+  };
+  for (auto &helper : helpers)
+    if (name == helper.name)
+      return helper.address;
+  static void *const libraries[] = {dlopen("libm.so.6", RTLD_LAZY | RTLD_LOCAL), dlopen("libmvec.so.1", RTLD_LAZY | RTLD_LOCAL)};
+  for (void *library : libraries)
+    if (void *address = library ? dlsym(library, name.str().c_str()) : nullptr)
+      return address;
+  return nullptr;
+}
+
+namespace {
+class known_symbols : public orc::DefinitionGenerator {
+public:
+  llvm::Error tryToGenerate(orc::LookupState &, orc::LookupKind, orc::JITDylib &library, orc::JITDylibLookupFlags,
+                            const orc::SymbolLookupSet &wanted) override {
+    orc::SymbolMap found;
+    for (auto &[name, flags] : wanted)
+      if (void *address = find_symbol(*name))
+        found[name] = {orc::ExecutorAddr::fromPtr(address), llvm::JITSymbolFlags::Exported | llvm::JITSymbolFlags::Callable};
+    return found.empty() ? llvm::Error::success() : library.define(orc::absoluteSymbols(std::move(found)));
+  }
+};
+} // namespace
+
+/// One session for the process, never taken down: kernels may outlive static destructors.
+static orc::LLJIT &session() {
+  static orc::LLJIT *jit = [] {
+    llvm::InitializeNativeTarget();
+    llvm::InitializeNativeTargetAsmPrinter();
+    auto made = orc::LLJITBuilder()
+                    .setPlatformSetUp(orc::setUpInactivePlatform)
+                    .setLinkProcessSymbolsByDefault(false)
+                    .create();
+    if (!made)
+      refuse(made.takeError());
+    (*made)->getExecutionSession().setErrorReporter([](llvm::Error e) { llvm::consumeError(std::move(e)); });
+    return made->release();
+  }();
+  return *jit;
+}
+
+struct loaded_object::library {
+  orc::JITDylib *dylib;
+  ~library() { llvm::consumeError(session().getExecutionSession().removeJITDylib(*dylib)); }
+};
+
+loaded_object::loaded_object(std::string_view object, const std::string &symbol) {
+  llvm::MemoryBufferRef bytes(llvm::StringRef(object.data(), object.size()), symbol);
+  auto file = llvm::object::ObjectFile::createObjectFile(bytes);
+  if (!file)
+    refuse(file.takeError());
+  for (const llvm::object::SymbolRef &ref : (*file)->symbols()) {
+    auto name = ref.getName();
+    if (!name)
+      refuse(name.takeError());
+    has_barriers_ |= *name == "tessera_cpu_barrier";
+  }
+
+  static std::atomic<unsigned> count = 0;
+  orc::LLJIT &jit = session();
+  auto dylib = jit.createJITDylib(symbol + "." + std::to_string(count++));
+  if (!dylib)
+    refuse(dylib.takeError());
+  library_ = std::make_unique<library>(&*dylib);
+  dylib->addGenerator(std::make_unique<known_symbols>());
+  if (auto failed = jit.addObjectFile(*dylib, llvm::MemoryBuffer::getMemBufferCopy(bytes.getBuffer(), symbol)))
+    refuse(std::move(failed));
+  auto address = jit.lookup(*dylib, symbol);
+  if (!address)
+    refuse(address.takeError());
+  entry_ = address->toPtr<entry_point>();
+}
+
+loaded_object::~loaded_object() = default;
+
+} // namespace tessera::cpu

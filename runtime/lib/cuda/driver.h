@@ -1,0 +1,168 @@
+#pragma once
+// The CUDA driver API, opened at run time. Prototypes are declared here, so that neither building nor running needs a
+// toolkit; a machine without a driver simply has no CUDA devices.
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <tessera/error.h>
+
+namespace tessera::cuda {
+
+using CUresult = int;
+using CUdevice = int;
+using CUdeviceptr = std::uint64_t;
+using CUcontext = struct CUctx_st *;
+using CUmodule = struct CUmod_st *;
+using CUfunction = struct CUfunc_st *;
+using CUstream = struct CUstream_st *;
+using CUevent = struct CUevent_st *;
+using CUlinkState = struct CUlinkState_st *;
+
+/// The results this library tells apart.
+enum result : CUresult {
+  success = 0,
+  out_of_memory = 2,
+  deinitialized = 4,
+  no_device = 100,
+  invalid_ptx = 218,
+  unsupported_ptx_version = 222,
+  peer_access_already_enabled = 704,
+  not_ready = 600,
+  illegal_address = 700,
+  launch_out_of_resources = 701,
+  launch_timeout = 702,
+  device_assert = 710,
+  hardware_stack_error = 714,
+  illegal_instruction = 715,
+  misaligned_address = 716,
+  invalid_address_space = 717,
+  invalid_pc = 718,
+  launch_failed = 719,
+};
+
+enum device_attribute : int {
+  max_threads_per_block = 1,
+  max_grid_x = 5,
+  max_grid_y = 6,
+  max_grid_z = 7,
+  clock_khz = 13,
+  sm_count = 16,
+  memory_clock_khz = 36,
+  memory_bus_bits = 37,
+  l2_bytes = 38,
+  compute_major = 75,
+  compute_minor = 76,
+  shared_per_sm = 81,
+  registers_per_sm = 82,
+  shared_per_block_optin = 97,
+};
+
+enum function_attribute : int { local_bytes = 3, num_registers = 4, max_dynamic_shared = 8 };
+enum pointer_attribute : int { memory_type = 2, device_pointer = 3, is_managed = 8, device_ordinal = 9, range_start = 11, range_size = 12 };
+enum memory_kind : unsigned { no_memory = 0, host_memory = 1, device_memory = 2, array_memory = 3, unified_memory = 4 };
+enum jit_option : int { error_log = 5, error_log_bytes = 6, generate_line_info = 12 };
+enum jit_input : int { input_ptx = 1 };
+
+// name in this table, exported symbol, parameters
+#define TESSERA_CUDA_FUNCTIONS(F)                                                                                      \
+  F(GetErrorName, "cuGetErrorName", CUresult, const char **)                                                           \
+  F(GetErrorString, "cuGetErrorString", CUresult, const char **)                                                       \
+  F(Init, "cuInit", unsigned)                                                                                          \
+  F(DriverGetVersion, "cuDriverGetVersion", int *)                                                                     \
+  F(DeviceGetCount, "cuDeviceGetCount", int *)                                                                         \
+  F(DeviceGet, "cuDeviceGet", CUdevice *, int)                                                                         \
+  F(DeviceGetName, "cuDeviceGetName", char *, int, CUdevice)                                                           \
+  F(DeviceGetAttribute, "cuDeviceGetAttribute", int *, int, CUdevice)                                                  \
+  F(DeviceTotalMem, "cuDeviceTotalMem_v2", std::size_t *, CUdevice)                                                    \
+  F(DeviceCanAccessPeer, "cuDeviceCanAccessPeer", int *, CUdevice, CUdevice)                                           \
+  F(DevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain", CUcontext *, CUdevice)                                         \
+  F(CtxGetCurrent, "cuCtxGetCurrent", CUcontext *)                                                                     \
+  F(CtxPushCurrent, "cuCtxPushCurrent_v2", CUcontext)                                                                  \
+  F(CtxPopCurrent, "cuCtxPopCurrent_v2", CUcontext *)                                                                  \
+  F(CtxGetDevice, "cuCtxGetDevice", CUdevice *)                                                                        \
+  F(CtxSynchronize, "cuCtxSynchronize")                                                                                \
+  F(CtxEnablePeerAccess, "cuCtxEnablePeerAccess", CUcontext, unsigned)                                                 \
+  F(MemGetInfo, "cuMemGetInfo_v2", std::size_t *, std::size_t *)                                                       \
+  F(MemAlloc, "cuMemAlloc_v2", CUdeviceptr *, std::size_t)                                                             \
+  F(MemFree, "cuMemFree_v2", CUdeviceptr)                                                                              \
+  F(MemcpyHtoDAsync, "cuMemcpyHtoDAsync_v2", CUdeviceptr, const void *, std::size_t, CUstream)                         \
+  F(MemcpyDtoHAsync, "cuMemcpyDtoHAsync_v2", void *, CUdeviceptr, std::size_t, CUstream)                               \
+  F(MemcpyAsync, "cuMemcpyAsync", CUdeviceptr, CUdeviceptr, std::size_t, CUstream)                                     \
+  F(MemsetD8Async, "cuMemsetD8Async", CUdeviceptr, unsigned char, std::size_t, CUstream)                               \
+  F(MemsetD16Async, "cuMemsetD16Async", CUdeviceptr, unsigned short, std::size_t, CUstream)                            \
+  F(MemsetD32Async, "cuMemsetD32Async", CUdeviceptr, unsigned, std::size_t, CUstream)                                  \
+  F(PointerGetAttributes, "cuPointerGetAttributes", unsigned, int *, void **, CUdeviceptr)                             \
+  F(StreamCreate, "cuStreamCreate", CUstream *, unsigned)                                                              \
+  F(StreamGetCtx, "cuStreamGetCtx", CUstream, CUcontext *)                                                             \
+  F(StreamDestroy, "cuStreamDestroy_v2", CUstream)                                                                     \
+  F(StreamSynchronize, "cuStreamSynchronize", CUstream)                                                                \
+  F(StreamWaitEvent, "cuStreamWaitEvent", CUstream, CUevent, unsigned)                                                 \
+  F(EventCreate, "cuEventCreate", CUevent *, unsigned)                                                                 \
+  F(EventDestroy, "cuEventDestroy_v2", CUevent)                                                                        \
+  F(EventRecord, "cuEventRecord", CUevent, CUstream)                                                                   \
+  F(EventSynchronize, "cuEventSynchronize", CUevent)                                                                   \
+  F(EventElapsedTime, "cuEventElapsedTime", float *, CUevent, CUevent)                                                 \
+  F(LinkCreate, "cuLinkCreate_v2", unsigned, int *, void **, CUlinkState *)                                            \
+  F(LinkAddData, "cuLinkAddData_v2", CUlinkState, int, void *, std::size_t, const char *, unsigned, int *, void **)    \
+  F(LinkComplete, "cuLinkComplete", CUlinkState, void **, std::size_t *)                                               \
+  F(LinkDestroy, "cuLinkDestroy", CUlinkState)                                                                         \
+  F(ModuleLoadData, "cuModuleLoadData", CUmodule *, const void *)                                                      \
+  F(ModuleUnload, "cuModuleUnload", CUmodule)                                                                          \
+  F(ModuleGetFunction, "cuModuleGetFunction", CUfunction *, CUmodule, const char *)                                    \
+  F(FuncGetAttribute, "cuFuncGetAttribute", int *, int, CUfunction)                                                    \
+  F(FuncSetAttribute, "cuFuncSetAttribute", CUfunction, int, int)                                                      \
+  F(LaunchKernel, "cuLaunchKernel", CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,  \
+    CUstream, void **, void **)
+
+/// One pointer per driver function.
+struct driver_api {
+#define TESSERA_CUDA_MEMBER(NAME, SYMBOL, ...) CUresult (*NAME)(__VA_ARGS__) = nullptr;
+  TESSERA_CUDA_FUNCTIONS(TESSERA_CUDA_MEMBER)
+#undef TESSERA_CUDA_MEMBER
+  int version = 0; ///< 13000 is CUDA 13.0
+};
+
+/// The driver, opened and initialised at the first call; nullptr where there is none. $TESSERA_LIBCUDA names another library.
+const driver_api *find_driver();
+/// The driver where find_driver() succeeded before; never opens it.
+const driver_api *driver_in_use() noexcept;
+/// Why find_driver() gave nullptr, as a sentence.
+const std::string &why_no_driver();
+
+/// "CUDA_ERROR_INVALID_VALUE (invalid argument)".
+std::string describe(const driver_api &cu, CUresult r);
+/// Throws what `r` means: an error of stage execute for faults of a kernel that ran earlier, of stage driver otherwise.
+[[noreturn]] void fail(const driver_api &cu, CUresult r, std::string_view doing);
+inline void check(const driver_api &cu, CUresult r, std::string_view doing) {
+  if (r != success) [[unlikely]]
+    fail(cu, r, doing);
+}
+/// True for results that come from a kernel's execution, after which the context is lost.
+bool is_fault(CUresult r) noexcept;
+
+/// Makes `context` the calling thread's current one for a scope. Nothing happens where it is current already.
+class scoped_context {
+public:
+  scoped_context(const driver_api &cu, CUcontext context) : cu_(cu) {
+    CUcontext current = nullptr;
+    if (cu.CtxGetCurrent(&current) == success && current == context) [[likely]]
+      return;
+    check(cu, cu.CtxPushCurrent(context), "making the device current");
+    pushed_ = true;
+  }
+  ~scoped_context() {
+    CUcontext old;
+    if (pushed_)
+      cu_.CtxPopCurrent(&old);
+  }
+  scoped_context(const scoped_context &) = delete;
+  scoped_context &operator=(const scoped_context &) = delete;
+
+private:
+  const driver_api &cu_;
+  bool pushed_ = false;
+};
+
+} // namespace tessera::cuda

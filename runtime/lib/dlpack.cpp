@@ -1,0 +1,77 @@
+// Checks of DLPack tensors given to kernels.
+#include <fmt/format.h>
+
+#include <tessera/runtime/dlpack.h>
+
+namespace tessera::detail {
+namespace {
+
+// Values fixed by the DLPack format.
+enum dl_device { dl_cpu = 1, dl_cuda = 2, dl_cuda_host = 3, dl_cuda_managed = 13 };
+enum dl_code { dl_int = 0, dl_uint = 1, dl_float = 2, dl_bfloat = 4, dl_bool = 6 };
+
+int code_of(dtype t) {
+  if (t == dtype::i1)
+    return dl_bool;
+  if (t == dtype::bf16)
+    return dl_bfloat;
+  return is_float(t) ? dl_float : is_signed(t) ? dl_int : dl_uint;
+}
+
+std::string name_of(int code, int bits, int lanes) {
+  const char *kind = code == dl_int ? "i" : code == dl_uint ? "u" : code == dl_float ? "f" : code == dl_bfloat ? "bf" : code == dl_bool ? "bool" : "type code ";
+  std::string text = code == dl_bool ? kind : code > dl_bool || code == 3 || code == 5 ? fmt::format("{}{} of {} bits", kind, code, bits) : fmt::format("{}{}", kind, bits);
+  return lanes == 1 ? text : fmt::format("{} x {}", text, lanes);
+}
+
+bool is_contiguous(const dlpack_view &t) {
+  if (!t.strides)
+    return true;
+  std::int64_t expected = 1;
+  for (int i = t.ndim - 1; i >= 0; --i) {
+    if (t.shape[i] == 0)
+      return true;
+    if (t.shape[i] != 1 && t.strides[i] != expected)
+      return false;
+    expected *= t.shape[i];
+  }
+  return true;
+}
+
+bool is_empty(const dlpack_view &t) {
+  for (int i = 0; i < t.ndim; ++i)
+    if (t.shape[i] == 0)
+      return true;
+  return false;
+}
+
+} // namespace
+
+std::uint64_t dlpack_address(const dlpack_view &t, dtype element, const stream &s, bool contiguous, std::string &why) {
+  // Some libraries hand bool out as 8-bit integers.
+  const bool as_bool = element == dtype::i1 && t.bits == 8 && (t.code == dl_bool || t.code == dl_uint);
+  if (!as_bool && (t.code != code_of(element) || std::size_t(t.bits) != 8 * size_of(element) || t.lanes != 1)) {
+    why = fmt::format("is a DLPack tensor of {}, the kernel's parameter is a pointer to {}", name_of(t.code, t.bits, t.lanes), name(element));
+    return 0;
+  }
+  const int space = s.memory_space();
+  const bool on_host = t.device_type == dl_cpu || t.device_type == dl_cuda_host || t.device_type == dl_cuda_managed;
+  const bool on_gpu = t.device_type == dl_cuda || t.device_type == dl_cuda_host || t.device_type == dl_cuda_managed;
+  const bool elsewhere = t.device_type == dl_cuda && t.device_id != space - 1;
+  if (space == 0 ? !on_host : !on_gpu || elsewhere) {
+    why = fmt::format("is a DLPack tensor on device type {}, number {}; the launch is on {}", t.device_type, t.device_id,
+                      space == 0 ? std::string("the CPU") : fmt::format("cuda:{}", space - 1));
+    return 0;
+  }
+  if (contiguous && !is_contiguous(t)) {
+    why = "is a DLPack tensor that is not contiguous: make it contiguous, or give the kernel its strides and pass tessera::strided(tensor)";
+    return 0;
+  }
+  if (!t.data && !is_empty(t)) {
+    why = "is a DLPack tensor without data";
+    return 0;
+  }
+  return reinterpret_cast<std::uint64_t>(t.data) + t.byte_offset;
+}
+
+} // namespace tessera::detail

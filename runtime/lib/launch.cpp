@@ -1,0 +1,255 @@
+// From packed arguments to a running kernel: variants, specialisations, compilation on demand, checks, launch.
+#include "device_impl.h"
+#include "dump.h"
+#include "publish_table.h"
+
+#include <chrono>
+#include <map>
+#include <mutex>
+
+#include <fmt/format.h>
+
+#include <tessera/error.h>
+#include <tessera/runtime/launch.h>
+
+namespace tessera {
+
+// ---- handle ------------------------------------------------------------------------------------------------------------
+
+std::vector<std::string_view> kernel_handle::stages() const {
+  std::vector<std::string_view> names;
+  for (auto &[name, text] : kernel_->stages)
+    names.push_back(name);
+  return names;
+}
+
+const std::string &kernel_handle::stage(std::string_view stage) const {
+  if (const std::string *text = kernel_->find(stage))
+    return *text;
+  throw error(tessera::stage::launch, fmt::format("kernel '{}' for {} has no stage '{}'; it has {}", name(), target().str(), stage, fmt::join(stages(), ", ")));
+}
+
+std::string kernel_handle::summary() const {
+  std::string text = fmt::format("{} for {}: {} warps, {} bytes of shared memory", name(), target().str(), num_warps(), shared_bytes());
+  if (registers() >= 0)
+    text += fmt::format(", {} registers", registers());
+  if (spills() >= 0)
+    text += fmt::format(", {} spills", spills());
+  return text;
+}
+
+namespace detail {
+namespace {
+
+/// A specialisation loaded on a device. Immutable: launches read it without a lock.
+struct loaded_kernel {
+  const device_impl *device;
+  specialization spec;
+  std::unique_ptr<loaded_code> code;
+  std::shared_ptr<const compiled_kernel> kernel;
+  std::vector<std::uint8_t> passed; ///< parameters the machine code takes, in order
+
+  static std::uint64_t hash(const device_impl *d, const specialization &s) {
+    return mix(reinterpret_cast<std::uintptr_t>(d) ^ mix(s.divisible_by_16 + 0x9e3779b97f4a7c15u * s.equal_to_1));
+  }
+};
+
+/// A specialisation compiled for a target. Its lock is held while it is compiled and loaded: others that want the same wait,
+/// others that want something else do not.
+struct compilation {
+  std::mutex lock;
+  std::shared_ptr<const compiled_kernel> kernel;
+};
+
+source_position position(launch_site s) { return {s.file, s.line, 0}; }
+
+} // namespace
+
+struct kernel_variant {
+  std::shared_ptr<const void> config;
+  compile_options options;
+
+  publish_table<loaded_kernel> loaded; // read without a lock
+  std::mutex lock;                     // guards what follows, and insertion into `loaded`
+  std::vector<std::unique_ptr<loaded_kernel>> owned;
+  std::map<std::pair<std::string, std::pair<std::uint64_t, std::uint64_t>>, std::unique_ptr<compilation>> compilations;
+
+  loaded_kernel *find(const device_impl *d, const specialization &s) const {
+    return loaded.find(loaded_kernel::hash(d, s), [&](const loaded_kernel &k) { return k.device == d && k.spec == s; });
+  }
+  compilation &slot(const target &t, const specialization &s) {
+    std::lock_guard guard(lock);
+    auto &c = compilations[{t.str(), {s.divisible_by_16, s.equal_to_1}}];
+    if (!c)
+      c = std::make_unique<compilation>();
+    return *c;
+  }
+};
+
+struct kernel_core::impl {
+  std::vector<param_type> params;
+  specialization meaningful; ///< bits that can be set: divisibility of pointers and integers, one of integers
+  config_type config;
+
+  publish_table<kernel_variant> variants; // read without a lock
+  std::mutex lock;                        // guards insertion
+  std::vector<std::unique_ptr<kernel_variant>> owned;
+
+  std::shared_ptr<const compiled_kernel> compile(const kernel_core &core, kernel_variant &v, compilation &c, const target &t, const specialization &s) const {
+    if (c.kernel)
+      return c.kernel;
+    std::vector<param_spec> specs(params.size());
+    for (std::size_t i = 0; i < specs.size(); ++i)
+      specs[i] = {bool(s.divisible_by_16 >> i & 1), bool(s.equal_to_1 >> i & 1)};
+    auto began = std::chrono::steady_clock::now();
+    ir_module module = core.trace(v.config.get(), specs);
+    stage_time traced{"trace", std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - began).count()};
+    auto kernel = std::make_shared<compiled_kernel>();
+    kernel->metadata.name = core.name();
+    kernel->times.push_back(traced);
+    try {
+      compile_into(*kernel, module, t, v.options);
+    } catch (const error &) {
+      dump(*kernel, 0, false); // the stages before the one that failed are what one wants to see
+      throw;
+    }
+    c.kernel = kernel;
+    return kernel;
+  }
+
+  loaded_kernel &load(const kernel_core &core, kernel_variant &v, device_impl &d, const specialization &s) const {
+    compilation &c = v.slot(d.target, s);
+    std::lock_guard compiling(c.lock);
+    if (loaded_kernel *k = v.find(&d, s)) // another thread was first
+      return *k;
+
+    auto kernel = std::make_shared<compiled_kernel>(*compile(core, v, c, d.target, s));
+    const std::size_t compiled_stages = kernel->stages.size();
+    dump(*kernel, 0, false);
+    auto k = std::make_unique<loaded_kernel>();
+    k->device = &d;
+    k->spec = s;
+    for (std::size_t i = 0; i < params.size(); ++i)
+      if (!(s.equal_to_1 >> i & 1))
+        k->passed.push_back(std::uint8_t(i));
+    check_params(*kernel, k->passed);
+    k->code = d.load(*kernel);
+    dump(*kernel, compiled_stages, true);
+    k->kernel = std::move(kernel);
+
+    std::lock_guard guard(v.lock);
+    v.owned.push_back(std::move(k));
+    v.loaded.insert(loaded_kernel::hash(&d, s), v.owned.back().get());
+    return *v.owned.back();
+  }
+
+  // The machine code must take what the launch passes: a difference would read the wrong bytes.
+  void check_params(const compiled_kernel &k, const std::vector<std::uint8_t> &passed) const {
+    auto &taken = k.metadata.params;
+    bool same = taken.size() == passed.size();
+    for (std::size_t i = 0; same && i < taken.size(); ++i) {
+      const param_type &p = params[passed[i]];
+      same = taken[i].pointer == p.pointer && taken[i].size == (p.pointer ? 8 : size_of(p.element));
+    }
+    if (!same)
+      throw error(stage::internal, fmt::format("kernel '{}' was compiled to take other parameters than its signature has", k.metadata.name));
+  }
+};
+
+kernel_core::kernel_core(std::string name, std::span<const param_type> params, config_type config)
+    : name_(std::move(name)), impl_(std::make_unique<impl>()) {
+  impl_->params.assign(params.begin(), params.end());
+  impl_->config = config;
+  for (std::size_t i = 0; i < params.size(); ++i) {
+    const bool integer = !params[i].pointer && is_integer(params[i].element);
+    impl_->meaningful.divisible_by_16 |= std::uint64_t(integer || params[i].pointer) << i;
+    impl_->meaningful.equal_to_1 |= std::uint64_t(integer) << i;
+  }
+}
+kernel_core::~kernel_core() = default;
+
+kernel_variant &kernel_core::variant(std::uint64_t config_hash, const void *config, const compile_options &o) const {
+  const std::uint64_t hash = mix(config_hash ^ mix(std::uint64_t(o.num_warps) << 32 ^ std::uint64_t(o.num_stages) << 16 ^ std::uint64_t(o.maxnreg) << 4 ^ o.num_ctas));
+  auto same = [&](const kernel_variant &v) { return v.options == o && impl_->config.equal(v.config.get(), config); };
+  if (kernel_variant *v = impl_->variants.find(hash, same)) [[likely]]
+    return *v;
+  std::lock_guard guard(impl_->lock);
+  if (kernel_variant *v = impl_->variants.find(hash, same))
+    return *v;
+  auto v = std::make_unique<kernel_variant>();
+  v->config = impl_->config.copy(config);
+  v->options = o;
+  impl_->owned.push_back(std::move(v));
+  impl_->variants.insert(hash, impl_->owned.back().get());
+  return *impl_->owned.back();
+}
+
+const void *kernel_core::config_of(const kernel_variant &v) noexcept { return v.config.get(); }
+const compile_options &kernel_core::options_of(const kernel_variant &v) noexcept { return v.options; }
+
+void kernel_core::fail_argument(std::size_t index, const std::string &message, launch_site where) const {
+  throw error(stage::launch, fmt::format("argument {} of kernel '{}' {}", index + 1, name_, message), position(where));
+}
+
+namespace {
+
+bool is_empty(const grid &g) { return g.x == 0 || g.y == 0 || g.z == 0; }
+
+[[noreturn]] void fail_grid(const std::string &kernel, const device_impl &d, const grid &g, launch_site where) {
+  auto &most = d.properties.max_grid;
+  throw error(stage::launch, fmt::format("kernel '{}' cannot be launched with grid ({}, {}, {}) on {}: {}", kernel, g.x, g.y, g.z, d.target.str(),
+                                         g.x < 0 || g.y < 0 || g.z < 0 ? "a grid is not negative; was it computed with 32 bits?"
+                                                                       : fmt::format("at most ({}, {}, {}) programs are possible; let each do more", most[0], most[1], most[2])),
+              position(where));
+}
+
+} // namespace
+
+void kernel_core::launch(kernel_variant &v, const stream &s, const grid &g, launch_args &args, launch_site where) const {
+  device_impl &d = s.impl();
+  auto beyond = [](std::int64_t n, std::uint64_t most) { return std::uint64_t(n) > most; }; // a negative one is large
+  auto &most = d.properties.max_grid;
+  if (beyond(g.x, most[0]) || beyond(g.y, most[1]) || beyond(g.z, most[2])) [[unlikely]]
+    fail_grid(name_, d, g, where);
+  if (is_empty(g)) [[unlikely]]
+    return;
+
+  for (std::uint64_t left = args.unchecked; left; left &= left - 1) {
+    const int i = std::countr_zero(left);
+    std::string why;
+    if (!d.usable_pointer(args.values[i], why)) [[unlikely]]
+      fail_argument(i, why, where);
+  }
+
+  loaded_kernel *k = v.find(&d, args.spec);
+  if (!k) [[unlikely]]
+    k = &impl_->load(*this, v, d, args.spec);
+
+  const void *passed[64];
+  const std::uint8_t *index = k->passed.data();
+  for (std::size_t i = 0, n = k->passed.size(); i < n; ++i)
+    passed[i] = &args.values[index[i]];
+  d.launch(*k->code, {std::uint32_t(g.x), std::uint32_t(g.y), std::uint32_t(g.z)}, passed, s.native());
+}
+
+kernel_handle kernel_core::prepare(kernel_variant &v, const device &d, specialization s) const {
+  s.divisible_by_16 &= impl_->meaningful.divisible_by_16 & ~s.equal_to_1;
+  s.equal_to_1 &= impl_->meaningful.equal_to_1;
+  loaded_kernel *k = v.find(&d.impl(), s);
+  return kernel_handle((k ? k : &impl_->load(*this, v, d.impl(), s))->kernel);
+}
+
+kernel_handle kernel_core::compile_for(kernel_variant &v, const target &t, specialization s) const {
+  s.divisible_by_16 &= impl_->meaningful.divisible_by_16 & ~s.equal_to_1;
+  s.equal_to_1 &= impl_->meaningful.equal_to_1;
+  compilation &c = v.slot(t, s);
+  std::lock_guard compiling(c.lock);
+  const bool known = c.kernel != nullptr;
+  auto kernel = impl_->compile(*this, v, c, t, s);
+  if (!known)
+    dump(*kernel, 0, true);
+  return kernel_handle(kernel);
+}
+
+} // namespace detail
+} // namespace tessera

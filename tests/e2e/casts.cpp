@@ -1,0 +1,156 @@
+// Every conversion between element types: saturation and NaN from float to integer, wrapping between integers, one
+// rounding to nearest even into floats. One kernel a source type, with an output for each destination type.
+#include "harness.h"
+
+using namespace e2e;
+
+namespace {
+
+/// What conversion means, computed without the conversion under test.
+template <class D, class S> D convert(S s) {
+  if constexpr (std::is_same_v<D, bool>) {
+    return to_double(s) != 0; // NaN is true
+  } else if constexpr (is_float<D>) {
+    if constexpr (is_float<S> || std::is_same_v<S, bool>)
+      return make<D>(round_to<D>(to_double(s)));
+    else
+      return make<D>(round_to<D>(static_cast<long double>(s))); // 64-bit integers fit a long double
+  } else if constexpr (is_float<S>) {
+    const double v = to_double(s);
+    if (std::isnan(v))
+      return 0;
+    if (v <= static_cast<double>(std::numeric_limits<D>::min()))
+      return std::numeric_limits<D>::min();
+    if (v >= std::ldexp(1.0, std::numeric_limits<D>::digits))
+      return std::numeric_limits<D>::max();
+    return static_cast<D>(v);
+  } else {
+    return static_cast<D>(s);
+  }
+}
+
+template <class S> std::vector<S> sources() {
+  std::vector<S> v;
+  if constexpr (std::is_same_v<S, bool>) {
+    for (int i = 0; i < 64; ++i)
+      v.push_back(i % 3 == 0);
+  } else if constexpr (is_float<S>) {
+    for (double x :
+         {0.0,     0.4,     0.5,          0.9,          1.0,          1.5,          2.5,    3.5,    100.7,   127.0,
+          127.9,   128.0,   129.0,        200.5,        255.0,        255.9,        256.0,  257.0,  32767.9, 32768.0,
+          65504.0, 65520.0, 2147483647.0, 2147483648.0, 4294967295.0, 4294967296.0, 9.2e18, 9.3e18, 1.9e19,  HUGE_VAL})
+      v.push_back(make<S>(x)), v.push_back(make<S>(-x));
+    v.push_back(make<S>(std::nan("")));
+    for (double x : {1.0009765625, 1.00048828125, 1.00390625}) // ties of f16 and bf16
+      v.push_back(make<S>(x));
+  } else {
+    const S lo = std::numeric_limits<S>::min(), hi = std::numeric_limits<S>::max();
+    for (S x : {lo, hi, S(0), S(1), S(-1), S(127), S(128), S(-128), S(200), S(255), S(256), S(lo + 1), S(hi - 1),
+                S(hi / 2), S(hi / 2 + 1)})
+      v.push_back(x);
+    for (int shift = 0; v.size() < 64; ++shift) // ties and near ties of every float type
+      v.push_back(static_cast<S>((u64(0x101) << shift % 48) + static_cast<u64>(shift % 3)));
+  }
+  REQUIRE(v.size() == 64);
+  return v;
+}
+
+/// Loads 64 values and stores them as each type. bool is memory of one byte, 0 or 1.
+template <class S> void test_casts_from() {
+  const auto kernel =
+      tl::kernel("casts", [](tl::ptr<const S> x, tl::ptr<bool> b, tl::ptr<i8> i1, tl::ptr<i16> i2, tl::ptr<i32> i4,
+                             tl::ptr<i64> i8_, tl::ptr<u8> u1, tl::ptr<u16> u2, tl::ptr<u32> u4, tl::ptr<u64> u8_,
+                             tl::ptr<f16> f2, tl::ptr<bf16> b2, tl::ptr<float> f4, tl::ptr<double> f8) {
+        auto at = tl::arange(0, 64);
+        auto v = tl::load(x + at);
+        tl::store(b + at, v.template to<bool>());
+        tl::store(i1 + at, v.template to<i8>());
+        tl::store(i2 + at, v.template to<i16>());
+        tl::store(i4 + at, v.template to<i32>());
+        tl::store(i8_ + at, v.template to<i64>());
+        tl::store(u1 + at, v.template to<u8>());
+        tl::store(u2 + at, v.template to<u16>());
+        tl::store(u4 + at, v.template to<u32>());
+        tl::store(u8_ + at, v.template to<u64>());
+        tl::store(f2 + at, v.template to<f16>());
+        tl::store(b2 + at, v.template to<bf16>());
+        tl::store(f4 + at, v.template to<float>());
+        tl::store(f8 + at, v.template to<double>());
+      });
+  const auto x = sources<S>();
+  tessera::device_buffer<S> in(dev(), 64);
+  {
+    std::unique_ptr<S[]> plain(new S[64]); // vector<bool> has no data()
+    std::copy(x.begin(), x.end(), plain.get());
+    in.copy_from(std::span<const S>(plain.get(), 64));
+  }
+  auto run = [&]<class... D>(std::type_identity<D>...) {
+    std::tuple<tessera::device_buffer<D>...> out(tessera::device_buffer<D>(dev(), 64)...);
+    std::apply([&](auto &...o) { kernel(on(), 1, in, o...); }, out);
+    auto check = [&]<class T>(const tessera::device_buffer<T> &got) {
+      std::unique_ptr<T[]> values(new T[64]);
+      got.copy_to(std::span<T>(values.get(), 64));
+      std::size_t wrong = 0, first = 0;
+      for (std::size_t i = 64; i-- > 0;) {
+        const T want = convert<T, S>(x[i]);
+        if (!same_bits(values[i], want) &&
+            !(is_float<T> && std::isnan(to_double(values[i])) && std::isnan(to_double(want))))
+          ++wrong, first = i;
+      }
+      CHECK_MESSAGE(wrong == 0, type_name<S>(), " -> ", type_name<T>(), ": ", wrong,
+                    " of 64 wrong, first: ", to_double(static_cast<S>(x[first])), " gave ", to_double(values[first]),
+                    ", want ", to_double(convert<T, S>(x[first])));
+    };
+    std::apply([&](auto &...o) { (check(o), ...); }, out);
+  };
+  run(std::type_identity<bool>{}, std::type_identity<i8>{}, std::type_identity<i16>{}, std::type_identity<i32>{},
+      std::type_identity<i64>{}, std::type_identity<u8>{}, std::type_identity<u16>{}, std::type_identity<u32>{},
+      std::type_identity<u64>{}, std::type_identity<f16>{}, std::type_identity<bf16>{}, std::type_identity<float>{},
+      std::type_identity<double>{});
+}
+
+} // namespace
+
+TEST_SUITE_BEGIN("casts");
+
+TEST_CASE("from bool") { test_casts_from<bool>(); }
+TEST_CASE("from signed integers") {
+  test_casts_from<i8>();
+  test_casts_from<i16>();
+  test_casts_from<i32>();
+  test_casts_from<i64>();
+}
+TEST_CASE("from unsigned integers") {
+  test_casts_from<u8>();
+  test_casts_from<u16>();
+  test_casts_from<u32>();
+  test_casts_from<u64>();
+}
+TEST_CASE("from floats") {
+  test_casts_from<f16>();
+  test_casts_from<bf16>();
+  test_casts_from<float>();
+  test_casts_from<double>();
+}
+
+TEST_CASE("the same bits as another type") {
+  const auto kernel = tl::kernel("bitcast", [](tl::ptr<const float> x, tl::ptr<i32> y, tl::ptr<float> z) {
+    auto at = tl::arange(0, 32);
+    auto bits = tl::load(x + at).bitcast<i32>();
+    tl::store(y + at, bits);
+    tl::store(z + at, (bits ^ std::numeric_limits<i32>::min()).bitcast<float>());
+  });
+  const auto x = random<float>(32, -5, 5);
+  input<float> in(x);
+  output<i32> bits(32);
+  output<float> negated(32);
+  kernel(on(), 1, *in, *bits, *negated);
+  std::vector<i32> want(32);
+  std::vector<float> minus(32);
+  for (int i = 0; i < 32; ++i)
+    want[i] = std::bit_cast<i32>(x[i]), minus[i] = -x[i];
+  check_equal<i32>("bitcast", bits.read(), want);
+  check_equal<float>("bitcast back", negated.read(), minus);
+}
+
+TEST_SUITE_END();

@@ -1,0 +1,51 @@
+#!/usr/bin/env python3
+"""Compiles every case of cases.cpp by itself and compares what the compiler says with what it should say.
+
+usage: check.py CXX WORKDIR INCLUDE...      The headers are precompiled once, so a case takes a fraction of a second."""
+import concurrent.futures, os, re, subprocess, sys
+
+cxx, work, includes = sys.argv[1], sys.argv[2], sys.argv[3:]
+source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "cases.cpp")
+flags = ["-std=c++23", "-Wall", "-fdiagnostics-color=never", "-fno-diagnostics-show-caret"] + ["-I" + i for i in includes]
+os.makedirs(work, exist_ok=True)
+
+cases = []  # name, text expected, first line, lines
+for number, line in enumerate(open(source, encoding="utf-8").read().split("\n"), 1):
+    if line.startswith("//@ "):
+        name, _, text = line[4:].partition(": ") if not line.startswith("//@ ?: ") else (line[4:].split(": ", 2)[0], "", line.split(": ", 2)[2])
+        cases.append((name, text, number + 1, []))
+    elif cases:
+        cases[-1][3].append(line)
+
+header = os.path.join(work, "prelude.h")
+with open(header, "w") as f:
+    f.write("#include <tessera/tile.h>\nnamespace tl = tessera::tl;\n")
+subprocess.run([cxx, *flags, "-x", "c++-header", header, "-o", header + ".gch"], check=True)
+
+
+def check(index):
+    name, text, first, lines = cases[index]
+    path = os.path.join(work, f"case{index}.cpp")
+    with open(path, "w", encoding="utf-8") as f:
+        f.write('#include "prelude.h"\n[[maybe_unused]] static auto kernel = [](tl::ptr<float> p, tl::ptr<const float> q, tl::val<tl::i32> n, '
+                "tl::val<float> f, tl::val<bool> flag) {\n"
+                f'#line {first} "cases.cpp"\n' + "\n".join(lines) + "\n};\n")
+    run = subprocess.run([cxx, *flags, "-I" + work, "-fsyntax-only", path], capture_output=True, text=True)
+    if not text:
+        return None if run.returncode == 0 else f"{name}: must compile\n{run.stderr}"
+    if run.returncode == 0:
+        return f"{name}: must not compile"
+    errors = [l for l in run.stderr.split("\n") if "error: " in l]
+    if not any(text in e for e in errors):
+        return f"{name}: expected '{text}'\n{run.stderr}"
+    named = {int(n) for n in re.findall(r"cases\.cpp:(\d+)", run.stderr)}
+    if not named & set(range(first, first + len(lines))):
+        return f"{name}: no line of the case is named\n{run.stderr}"
+    return None
+
+
+with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+    failures = [r for r in pool.map(check, range(len(cases))) if r]
+print("\n\n".join(failures))
+print(f"{len(cases) - len(failures)} of {len(cases)} cases as expected")
+sys.exit(bool(failures))
