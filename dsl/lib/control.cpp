@@ -47,7 +47,8 @@ frame trace_state::pop() {
 
 void trace_state::drop(std::uint32_t id) noexcept {
   while (!constructs.empty() && constructs.back()->id >= id) {
-    while (frames.back().construct == constructs.back()->id) pop();
+    while (frames.back().construct == constructs.back()->id)
+      pop();
     constructs.pop_back();
   }
 }
@@ -68,10 +69,12 @@ std::vector<variable_id> assigned(const trace_state &s, std::initializer_list<co
     for (auto &[v, value] : f->values) {
       auto e = f->entries.find(v);
       const bool unchanged = e != f->entries.end() && Value(e->second) == value;
-      if (!unchanged && s.regions[s.variables[v].region].open) found[v] = true;
+      if (!unchanged && s.regions[s.variables[v].region].open)
+        found[v] = true;
     }
   std::vector<variable_id> out;
-  for (auto &[v, _] : found) out.push_back(v);
+  for (auto &[v, _] : found)
+    out.push_back(v);
   return out;
 }
 
@@ -83,22 +86,25 @@ Value value_or(const frame &f, variable_id v, Value otherwise) {
 /// The argument that stands for `v` at the start of `f`.
 Value entry_of(trace_state &s, frame &f, variable_id v) {
   auto [it, is_new] = f.entries.try_emplace(v);
-  if (is_new) it->second = f.block->addArgument(s.variables[v].type, s.at(s.variables[v].declared));
+  if (is_new)
+    it->second = f.block->addArgument(s.variables[v].type, s.at(s.variables[v].declared));
   return it->second;
 }
 
-/// Moves the operations of `f` to the end of `block`, with `carried` standing for block's arguments from `first` on and all
-/// other variables that were read for their values outside.
+/// Moves the operations of `f` to the end of `block`, with `carried` standing for block's arguments from `first` on and
+/// all other variables that were read for their values outside.
 void move_body(trace_state &s, frame &f, Block *block, const std::vector<variable_id> &carried, unsigned first) {
   for (std::size_t i = 0; i < carried.size(); ++i)
     entry_of(s, f, carried[i]).replaceAllUsesWith(block->getArgument(first + static_cast<unsigned>(i)));
   for (auto &[v, a] : f.entries)
-    if (!llvm::is_contained(carried, v)) a.replaceAllUsesWith(s.read(s.frames.size() - 1, v));
+    if (!llvm::is_contained(carried, v))
+      a.replaceAllUsesWith(s.read(s.frames.size() - 1, v));
   block->getOperations().splice(block->end(), f.block->getOperations());
 }
 
 void clear(Block &b) {
-  while (!b.empty()) b.back().erase();
+  while (!b.empty())
+    b.back().erase();
 }
 
 /// The operations of a block as text that does not depend on where they are in memory.
@@ -106,12 +112,15 @@ void fingerprint(Block &block, llvm::DenseMap<Value, unsigned> &numbers, llvm::r
   auto number = [&](Value v) { return numbers.try_emplace(v, numbers.size()).first->second; };
   for (Operation &op : block) {
     os << op.getName() << op.getAttrDictionary();
-    for (Value v : op.getOperands()) os << " %" << number(v);
-    for (Value v : op.getResults()) os << " -> %" << number(v) << ":" << v.getType();
+    for (Value v : op.getOperands())
+      os << " %" << number(v);
+    for (Value v : op.getResults())
+      os << " -> %" << number(v) << ":" << v.getType();
     os << "\n";
     for (Region &r : op.getRegions())
       for (Block &inner : r) {
-        for (Value a : inner.getArguments()) os << "^" << number(a);
+        for (Value a : inner.getArguments())
+          os << "^" << number(a);
         fingerprint(inner, numbers, os);
       }
   }
@@ -119,12 +128,14 @@ void fingerprint(Block &block, llvm::DenseMap<Value, unsigned> &numbers, llvm::r
 
 /// Strict mode: true after the first trace, whose result is kept; after the second both must be alike.
 bool trace_again(trace_state &s, construct &c, std::initializer_list<Block *> blocks) {
-  if (!s.strict) return false;
+  if (!s.strict)
+    return false;
   std::string text;
   llvm::raw_string_ostream os(text);
   llvm::DenseMap<Value, unsigned> numbers;
   for (Block *b : blocks) {
-    for (Value a : b->getArguments()) numbers.try_emplace(a, numbers.size());
+    for (Value a : b->getArguments())
+      numbers.try_emplace(a, numbers.size());
     fingerprint(*b, numbers, os);
   }
   if (!c.again) {
@@ -132,16 +143,21 @@ bool trace_again(trace_state &s, construct &c, std::initializer_list<Block *> bl
     return c.again = true;
   }
   if (text != c.first_trace)
-    fail_at(fmt::format("body of the loop at {} traced differently the second time: host state changes inside a traced loop; "
-                        "use tl::var, or tl::static_range for a loop of the host", brief(c.where)), c.where);
+    fail_at(fmt::format(
+                "body of the loop at {} traced differently the second time: host state changes inside a traced loop; "
+                "use tl::var, or tl::static_range for a loop of the host",
+                brief(c.where)),
+            c.where);
   return false;
 }
 
 Value scalar_condition(trace_state &s, handle h, const char *what, const location &w) {
   Value c = s.use(h, w);
   if (!shape_of(c).empty())
-    fail_at(fmt::format("the condition of {} is a tile of shape {}; branch on a scalar, or choose elements with tl::where", what,
-                        to_string(shape_of(c))), w);
+    fail_at(
+        fmt::format("the condition of {} is a tile of shape {}; branch on a scalar, or choose elements with tl::where",
+                    what, to_string(shape_of(c))),
+        w);
   return c;
 }
 
@@ -153,11 +169,14 @@ open_loop open_for(dtype t, handle lo, handle hi, handle step, const tl::loop_op
   trace_state &s = trace_state::current(w);
   std::vector<Value> bounds{s.use(lo, w), s.use(hi, w), s.use(step, w)};
   for (Value v : bounds)
-    if (!shape_of(v).empty()) fail_at(fmt::format("a bound of tl::range is a tile of shape {}; bounds are scalars", to_string(shape_of(v))), w);
+    if (!shape_of(v).empty())
+      fail_at(fmt::format("a bound of tl::range is a tile of shape {}; bounds are scalars", to_string(shape_of(v))), w);
   APInt constant;
-  if (matchPattern(bounds[2], m_ConstantInt(&constant)) && (is_signed(t) ? constant.isNonPositive() : constant.isZero()))
+  if (matchPattern(bounds[2], m_ConstantInt(&constant)) &&
+      (is_signed(t) ? constant.isNonPositive() : constant.isZero()))
     fail_at("the step of tl::range must be positive", w);
-  if (o.stages < 0 || o.unroll < 0) fail_at("loop options are positive, or 0 for the compiler's choice", w);
+  if (o.stages < 0 || o.unroll < 0)
+    fail_at("loop options are positive, or 0 for the compiler's choice", w);
   construct &c = s.open_construct(w);
   c.operands = std::move(bounds);
   c.options = o;
@@ -191,18 +210,25 @@ bool close_for(std::uint32_t region, handle &induction) {
   clear(*loop.getBody());
   f.block->getArgument(0).replaceAllUsesWith(loop.getInductionVar());
   move_body(s, f, loop.getBody(), carried, 1);
-  if (c.is_unsigned) loop.setUnsignedCmp(true);
-  if (c.options.stages) loop->setAttr("tt.num_stages", s.b.getI32IntegerAttr(c.options.stages));
-  if (c.options.unroll) loop->setAttr("tt.loop_unroll_factor", s.b.getI32IntegerAttr(c.options.unroll));
-  for (std::size_t i = 0; i < carried.size(); ++i) s.frames.back().values[carried[i]] = loop.getResult(static_cast<unsigned>(i));
+  if (c.is_unsigned)
+    loop.setUnsignedCmp(true);
+  if (c.options.stages)
+    loop->setAttr("tt.num_stages", s.b.getI32IntegerAttr(c.options.stages));
+  if (c.options.unroll)
+    loop->setAttr("tt.loop_unroll_factor", s.b.getI32IntegerAttr(c.options.unroll));
+  for (std::size_t i = 0; i < carried.size(); ++i)
+    s.frames.back().values[carried[i]] = loop.getResult(static_cast<unsigned>(i));
   s.constructs.pop_back();
   return false;
 }
 
 void loop_left_early(std::uint32_t region, const location &w) {
   abandon(region);
-  fail_at(fmt::format("loop at {} was left by break or return; a traced loop runs to its end: fold the condition into the bounds or "
-                      "use tl::while_", brief(w)), w);
+  fail_at(fmt::format("loop at {} was left by break or return; a traced loop runs to its end: fold the condition into "
+                      "the bounds or "
+                      "use tl::while_",
+                      brief(w)),
+          w);
 }
 
 // ---- if -------------------------------------------------------------------------------------------------------------
@@ -225,7 +251,8 @@ void close_branch(std::uint32_t region, std::span<const handle> yielded, const l
   trace_state &s = trace_state::current(w);
   construct &c = s.top(region);
   auto &values = c.yields.emplace_back();
-  for (handle h : yielded) values.push_back(s.use(h, w));
+  for (handle h : yielded)
+    values.push_back(s.use(h, w));
   c.done.push_back(s.pop());
 }
 
@@ -239,26 +266,31 @@ void finish_if(std::uint32_t region, std::span<handle> results) {
   std::vector<Value> yields[2] = {c.yields[0], c.done.size() > 1 ? c.yields[1] : std::vector<Value>{}};
   for (std::size_t i = 0; i < results.size(); ++i)
     if (yields[0][i].getType() != yields[1][i].getType())
-      fail_at(fmt::format("value {} of tl::cond is {} in one branch and {} in the other", i + 1, to_string(shape_of(yields[0][i])),
-                          to_string(shape_of(yields[1][i]))), c.where);
+      fail_at(fmt::format("value {} of tl::cond is {} in one branch and {} in the other", i + 1,
+                          to_string(shape_of(yields[0][i])), to_string(shape_of(yields[1][i]))),
+              c.where);
   for (variable_id v : carried) {
     const Value outer = s.read(s.frames.size() - 1, v);
     yields[0].push_back(value_or(then, v, outer));
     yields[1].push_back(value_or(otherwise, v, outer));
   }
   const bool with_else = c.done.size() > 1 || !yields[0].empty();
-  auto op = scf::IfOp::create(s.b, c.loc, ValueRange(yields[0]).getTypes(), c.operands[0], /*addThenBlock=*/true, with_else);
+  auto op =
+      scf::IfOp::create(s.b, c.loc, ValueRange(yields[0]).getTypes(), c.operands[0], /*addThenBlock=*/true, with_else);
   auto fill = [&](Block *block, frame &f, const std::vector<Value> &values) {
     clear(*block);
-    if (f.block) block->getOperations().splice(block->end(), f.block->getOperations());
+    if (f.block)
+      block->getOperations().splice(block->end(), f.block->getOperations());
     OpBuilder inner(s.b.getContext());
     inner.setInsertionPointToEnd(block);
     scf::YieldOp::create(inner, c.loc, values);
   };
   fill(op.thenBlock(), then, yields[0]);
-  if (with_else) fill(op.elseBlock(), otherwise, yields[1]);
+  if (with_else)
+    fill(op.elseBlock(), otherwise, yields[1]);
 
-  for (std::size_t i = 0; i < results.size(); ++i) results[i] = s.make(op.getResult(static_cast<unsigned>(i)));
+  for (std::size_t i = 0; i < results.size(); ++i)
+    results[i] = s.make(op.getResult(static_cast<unsigned>(i)));
   for (std::size_t i = 0; i < carried.size(); ++i)
     s.frames.back().values[carried[i]] = op.getResult(static_cast<unsigned>(results.size() + i));
   s.constructs.pop_back();
@@ -313,7 +345,8 @@ bool close_while(std::uint32_t region) {
     move_body(s, test, s.b.createBlock(&op.getBefore(), {}, types, locs), carried, 0);
     move_body(s, body, s.b.createBlock(&op.getAfter(), {}, types, locs), carried, 0);
   }
-  for (std::size_t i = 0; i < carried.size(); ++i) s.frames.back().values[carried[i]] = op.getResult(static_cast<unsigned>(i));
+  for (std::size_t i = 0; i < carried.size(); ++i)
+    s.frames.back().values[carried[i]] = op.getResult(static_cast<unsigned>(i));
   s.constructs.pop_back();
   return false;
 }

@@ -30,7 +30,8 @@ std::string render(stage s, const std::string &message, const source_position &w
 } // namespace
 
 error::error(tessera::stage s, std::string message, source_position where)
-    : std::runtime_error(render(s, message, where)), stage_(s), message_(std::move(message)), where_(std::move(where)) {}
+    : std::runtime_error(render(s, message, where)), stage_(s), message_(std::move(message)), where_(std::move(where)) {
+}
 error::~error() = default;
 
 } // namespace tessera

@@ -16,15 +16,19 @@ tt::CacheModifier cache_of(tl::cache c, bool is_store, const location &w) {
   static constexpr const char *names[] = {"none", "ca", "cg", "wb", "cs", "wt", "cv"};
   using enum tl::cache;
   const bool ok = is_store ? c != ca && c != cv : c == none || c == ca || c == cg || c == cv;
-  if (!ok) fail_at(fmt::format("cache::{} is not for {}; {}", names[int(c)], is_store ? "stores" : "loads",
-                               is_store ? "they take none, wb, cg, cs, wt" : "they take none, ca, cg, cv"), w);
+  if (!ok)
+    fail_at(fmt::format("cache::{} is not for {}; {}", names[int(c)], is_store ? "stores" : "loads",
+                        is_store ? "they take none, wb, cg, cs, wt" : "they take none, ca, cg, cv"),
+            w);
   using enum tt::CacheModifier;
   static constexpr tt::CacheModifier to[] = {NONE, CA, CG, WB, CS, WT, CV};
   return to[int(c)];
 }
 
 tt::EvictionPolicy evict_of(tl::evict e) {
-  return e == tl::evict::first ? tt::EvictionPolicy::EVICT_FIRST : e == tl::evict::last ? tt::EvictionPolicy::EVICT_LAST : tt::EvictionPolicy::NORMAL;
+  return e == tl::evict::first  ? tt::EvictionPolicy::EVICT_FIRST
+         : e == tl::evict::last ? tt::EvictionPolicy::EVICT_LAST
+                                : tt::EvictionPolicy::NORMAL;
 }
 
 Value mask_of(trace_state &s, handle mask, Value p, const location &w) {
@@ -36,16 +40,19 @@ Value mask_of(trace_state &s, handle mask, Value p, const location &w) {
 handle load(dtype t, handle ptr, const access &a, const location &w) {
   trace_state &s = trace_state::current(w);
   const Value p = s.use(ptr, w), mask = mask_of(s, a.mask, p, w);
-  if (a.other.epoch && !mask) fail_at("other is the value where a mask is false; give a mask before it", w);
+  if (a.other.epoch && !mask)
+    fail_at("other is the value where a mask is false; give a mask before it", w);
   const Location loc = s.at(w);
   Value other;
   if (a.other.epoch) {
     other = s.fit(s.use(a.other, w), p.getType(), "other", w);
-    if (t == dtype::i1) other = s.fold<arith::ExtUIOp>(loc, with_shape(s.b.getI8Type(), shape_of(other)), other);
+    if (t == dtype::i1)
+      other = s.fold<arith::ExtUIOp>(loc, with_shape(s.b.getI8Type(), shape_of(other)), other);
   }
   const auto cache = cache_of(a.cache, false, w);
   const Value v = tt::LoadOp::create(s.b, loc, p, mask, other, cache, evict_of(a.evict), a.is_volatile);
-  if (t != dtype::i1) return s.make(v);
+  if (t != dtype::i1)
+    return s.make(v);
   return s.make(s.fold<arith::CmpIOp>(loc, arith::CmpIPredicate::ne, v, s.constant({dtype::u8}, {}, shape_of(v), w)));
 }
 
@@ -55,7 +62,8 @@ void store(dtype t, handle ptr, handle value, const access &a, const location &w
   Value v = s.fit(s.use(value, w), p.getType(), "the value stored", w);
   const auto cache = cache_of(a.cache, true, w);
   const Location loc = s.at(w);
-  if (t == dtype::i1) v = s.fold<arith::ExtUIOp>(loc, with_shape(s.b.getI8Type(), shape_of(v)), v);
+  if (t == dtype::i1)
+    v = s.fold<arith::ExtUIOp>(loc, with_shape(s.b.getI8Type(), shape_of(v)), v);
   tt::StoreOp::create(s.b, loc, p, v, mask, cache, evict_of(a.evict));
 }
 
@@ -72,19 +80,25 @@ struct reduction {
     const SmallVector<std::int64_t> shape(shape_of(v[0]));
     for (Value x : v)
       if (shape_of(x) != ArrayRef<std::int64_t>(shape))
-        fail_at(fmt::format("tiles reduced together have one shape, not {} and {}", to_string(shape), to_string(shape_of(x))), w);
-    if (shape.empty()) fail_at("a scalar has no axis to reduce", w);
+        fail_at(fmt::format("tiles reduced together have one shape, not {} and {}", to_string(shape),
+                            to_string(shape_of(x))),
+                w);
+    if (shape.empty())
+      fail_at("a scalar has no axis to reduce", w);
     kept = shape;
     const int rank = static_cast<int>(shape.size());
     if (axis == all_axes) {
       for (Value &x : in)
-        if (rank > 1) x = s.fold<tt::ReshapeOp>(s.at(w), ArrayRef<std::int64_t>(ShapedType::getNumElements(shape)), x, false);
+        if (rank > 1)
+          x = s.fold<tt::ReshapeOp>(s.at(w), ArrayRef<std::int64_t>(ShapedType::getNumElements(shape)), x, false);
       axis = 0;
       llvm::fill(kept, 1);
       return;
     }
-    if (axis < -rank || axis >= rank) fail_at(fmt::format("axis {} is not in a tile of shape {}", axis, to_string(shape)), w);
-    if (axis < 0) axis += rank;
+    if (axis < -rank || axis >= rank)
+      fail_at(fmt::format("axis {} is not in a tile of shape {}", axis, to_string(shape)), w);
+    if (axis < 0)
+      axis += rank;
     kept[static_cast<std::size_t>(axis)] = 1;
   }
 
@@ -100,7 +114,8 @@ struct reduction {
     }
     SmallVector<Value> out;
     for (Value r : op.getResults()) {
-      if (keep_dims) r = shape_of(r).empty() ? s.to_shape(r, kept, loc) : s.fold<tt::ExpandDimsOp>(loc, r, axis);
+      if (keep_dims)
+        r = shape_of(r).empty() ? s.to_shape(r, kept, loc) : s.fold<tt::ExpandDimsOp>(loc, r, axis);
       out.push_back(r);
     }
     return out;
@@ -109,7 +124,8 @@ struct reduction {
 } // namespace
 
 handle reduce(reduce_op op, dtype t, handle x, int axis, bool keep_dims, const location &w) {
-  static constexpr binary_op combiners[] = {binary_op::add, binary_op::max, binary_op::min, binary_op::max_nan, binary_op::min_nan, binary_op::bit_xor};
+  static constexpr binary_op combiners[] = {binary_op::add,     binary_op::max,     binary_op::min,
+                                            binary_op::max_nan, binary_op::min_nan, binary_op::bit_xor};
   trace_state &s = trace_state::current(w);
   reduction r(s, s.use(x, w), axis, w);
   const Location loc = s.at(w);
@@ -120,8 +136,8 @@ handle reduce(reduce_op op, dtype t, handle x, int axis, bool keep_dims, const l
   })[0]);
 }
 
-// Left wins if it is better, or equal and earlier. A number is better than NaN, and NaNs are equal: so the index is that of
-// what tl::max or tl::min gives.
+// Left wins if it is better, or equal and earlier. A number is better than NaN, and NaNs are equal: so the index is
+// that of what tl::max or tl::min gives.
 std::array<handle, 2> reduce_index(bool maximum, dtype t, handle x, int axis, bool keep_dims, const location &w) {
   trace_state &s = trace_state::current(w);
   const Location loc = s.at(w);
@@ -129,7 +145,9 @@ std::array<handle, 2> reduce_index(bool maximum, dtype t, handle x, int axis, bo
   const SmallVector<std::int64_t> shape(shape_of(v));
   const int rank = static_cast<int>(shape.size());
   const bool flat = axis == all_axes;
-  const std::int64_t n = flat ? ShapedType::getNumElements(shape) : axis >= -rank && axis < rank ? shape[static_cast<std::size_t>((axis + rank) % rank)] : 1;
+  const std::int64_t n = flat                           ? ShapedType::getNumElements(shape)
+                         : axis >= -rank && axis < rank ? shape[static_cast<std::size_t>((axis + rank) % rank)]
+                                                        : 1;
   Value index = tt::MakeRangeOp::create(s.b, loc, with_shape(s.b.getI32Type(), {n}), 0, static_cast<std::uint32_t>(n));
   if (rank > 1) {
     if (flat) {
@@ -137,15 +155,18 @@ std::array<handle, 2> reduce_index(bool maximum, dtype t, handle x, int axis, bo
     } else if (axis >= -rank && axis < rank) { // else the reduction reports the axis
       const int a = (axis + rank) % rank;
       for (int i = 0; i < rank; ++i)
-        if (i != a) index = s.fold<tt::ExpandDimsOp>(loc, index, i);
+        if (i != a)
+          index = s.fold<tt::ExpandDimsOp>(loc, index, i);
       index = s.to_shape(index, shape, loc);
     }
   }
-  reduction r(s, rank && (flat || (axis >= -rank && axis < rank)) ? ArrayRef<Value>{v, index} : ArrayRef<Value>{v}, axis, w);
+  reduction r(s, rank && (flat || (axis >= -rank && axis < rank)) ? ArrayRef<Value>{v, index} : ArrayRef<Value>{v},
+              axis, w);
   const auto out = r.build(s, keep_dims, loc, [&](Block *block) {
     const Type e = getElementTypeOrSelf(v.getType()), i32 = s.b.getI32Type();
     block->addArguments({e, i32, e, i32}, SmallVector<Location>(4, loc));
-    const Value a = block->getArgument(0), ia = block->getArgument(1), c = block->getArgument(2), ic = block->getArgument(3);
+    const Value a = block->getArgument(0), ia = block->getArgument(1), c = block->getArgument(2),
+                ic = block->getArgument(3);
     auto both = [&](Value p, Value q) { return s.fold<arith::AndIOp>(loc, p, q); };
     auto either = [&](Value p, Value q) { return s.fold<arith::OrIOp>(loc, p, q); };
     Value better, equal;
@@ -170,7 +191,8 @@ std::array<handle, 2> reduce_index(bool maximum, dtype t, handle x, int axis, bo
 std::uint32_t open_combine(std::span<const handle> x, int axis, std::span<handle> args, const location &w) {
   trace_state &s = trace_state::current(w);
   SmallVector<Value> in;
-  for (handle h : x) in.push_back(s.use(h, w));
+  for (handle h : x)
+    in.push_back(s.use(h, w));
   reduction r(s, in, axis, w); // checks before the region opens
   construct &c = s.open_construct(w);
   c.operands.assign(in.begin(), in.end());
@@ -187,14 +209,17 @@ void close_combine(std::span<handle> results, bool keep_dims, const location &w)
   SmallVector<Value> returned;
   for (handle h : results) {
     returned.push_back(s.use(h, w));
-    if (!shape_of(returned.back()).empty()) fail_at("a combine function works on scalars and returns scalars", w);
+    if (!shape_of(returned.back()).empty())
+      fail_at("a combine function works on scalars and returns scalars", w);
   }
   for (Operation &op : *s.frames.back().block)
-    if (!isMemoryEffectFree(&op)) fail_at("a combine function computes from its arguments only: no loads, stores, prints or asserts", w);
+    if (!isMemoryEffectFree(&op))
+      fail_at("a combine function computes from its arguments only: no loads, stores, prints or asserts", w);
   frame f = s.pop();
   reduction r(s, ArrayRef<Value>(c.operands), c.axis, w);
   const auto out = r.build(s, keep_dims, c.loc, [&](Block *block) {
-    for (BlockArgument a : f.block->getArguments()) a.replaceAllUsesWith(block->addArgument(a.getType(), a.getLoc()));
+    for (BlockArgument a : f.block->getArguments())
+      a.replaceAllUsesWith(block->addArgument(a.getType(), a.getLoc()));
     SmallVector<Value> values;
     for (Value v : returned) { // an argument returned as it is moved to the new block
       auto a = dyn_cast<BlockArgument>(v);
@@ -204,7 +229,8 @@ void close_combine(std::span<handle> results, bool keep_dims, const location &w)
     s.b.setInsertionPointToEnd(block);
     return values;
   });
-  for (std::size_t i = 0; i < results.size(); ++i) results[i] = s.make(out[i]);
+  for (std::size_t i = 0; i < results.size(); ++i)
+    results[i] = s.make(out[i]);
   s.constructs.pop_back();
 }
 
@@ -216,19 +242,24 @@ handle set_hint(hint h, handle x, const tl::dims &values, const location &w) {
   const Value v = s.use(x, w);
   const std::size_t rank = std::max<std::size_t>(shape_of(v).size(), 1);
   if (static_cast<std::size_t>(values.rank) != rank || values.overflow)
-    fail_at(fmt::format("the hint has {} number{}, the value is {}: one for each dimension", values.rank, values.rank == 1 ? "" : "s",
-                        to_string(shape_of(v))), w);
+    fail_at(fmt::format("the hint has {} number{}, the value is {}: one for each dimension", values.rank,
+                        values.rank == 1 ? "" : "s", to_string(shape_of(v))),
+            w);
   SmallVector<std::int32_t> list;
   for (int i = 0; i < values.rank; ++i) {
-    if (values[i] <= 0 || values[i] > INT32_MAX) fail_at(fmt::format("a hint is a positive number, not {}", values[i]), w);
+    if (values[i] <= 0 || values[i] > INT32_MAX)
+      fail_at(fmt::format("a hint is a positive number, not {}", values[i]), w);
     list.push_back(static_cast<std::int32_t>(values[i]));
   }
-  const auto attr = DenseIntElementsAttr::get(RankedTensorType::get({values.rank}, s.b.getI32Type()), ArrayRef<std::int32_t>(list));
+  const auto attr =
+      DenseIntElementsAttr::get(RankedTensorType::get({values.rank}, s.b.getI32Type()), ArrayRef<std::int32_t>(list));
   if (Operation *op = v.getDefiningOp()) {
     op->setAttr(names[int(h)], attr);
   } else if (auto a = cast<BlockArgument>(v); a.getOwner() == s.frames[0].block && h == hint::divisibility) {
     auto known = s.function.getArgAttrOfType<IntegerAttr>(a.getArgNumber(), names[0]); // of this launch's argument
-    s.function.setArgAttr(a.getArgNumber(), names[0], s.b.getI32IntegerAttr(std::max(list[0], known ? static_cast<std::int32_t>(known.getInt()) : 1)));
+    s.function.setArgAttr(
+        a.getArgNumber(), names[0],
+        s.b.getI32IntegerAttr(std::max(list[0], known ? static_cast<std::int32_t>(known.getInt()) : 1)));
   } // facts of a loop's variable come from the values that flow into it
   return x;
 }
@@ -236,7 +267,8 @@ handle set_hint(hint h, handle x, const tl::dims &values, const location &w) {
 void assume(handle condition, const location &w) {
   trace_state &s = trace_state::current(w);
   const Value c = s.use(condition, w);
-  if (!shape_of(c).empty()) fail_at(fmt::format("assume takes a scalar condition, not a tile of shape {}", to_string(shape_of(c))), w);
+  if (!shape_of(c).empty())
+    fail_at(fmt::format("assume takes a scalar condition, not a tile of shape {}", to_string(shape_of(c))), w);
   tt::AssumeOp::create(s.b, s.at(w), c);
 }
 
@@ -247,12 +279,14 @@ void device_assert(handle condition, std::string_view message, handle mask, cons
   if (mask.epoch) { // where the mask is false the condition does not count
     Value v[] = {c, s.use(mask, w)};
     s.broadcast(v, w);
-    c = s.fold<arith::OrIOp>(loc, v[0], s.fold<arith::XOrIOp>(loc, v[1], s.constant({dtype::i1}, {.i = 1}, shape_of(v[1]), w)));
+    c = s.fold<arith::OrIOp>(loc, v[0],
+                             s.fold<arith::XOrIOp>(loc, v[1], s.constant({dtype::i1}, {.i = 1}, shape_of(v[1]), w)));
   }
   tt::AssertOp::create(s.b, loc, c, StringRef(message.data(), message.size()));
 }
 
-void device_print(std::string_view prefix, std::span<const handle> values, std::span<const element_type> types, bool hex, const location &w) {
+void device_print(std::string_view prefix, std::span<const handle> values, std::span<const element_type> types,
+                  bool hex, const location &w) {
   trace_state &s = trace_state::current(w);
   SmallVector<Value> args;
   SmallVector<std::int32_t> is_signed;

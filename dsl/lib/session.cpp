@@ -27,8 +27,10 @@ std::atomic<std::uint32_t> next_epoch{1};
 void erase_unused(Block &block) {
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block))) {
     for (Region &r : op.getRegions())
-      for (Block &inner : r) erase_unused(inner);
-    if (isOpTriviallyDead(&op)) op.erase();
+      for (Block &inner : r)
+        erase_unused(inner);
+    if (isOpTriviallyDead(&op))
+      op.erase();
   }
 }
 
@@ -46,7 +48,8 @@ const char *name(region_kind k) {
 }
 
 source_position position_of(Location loc) {
-  if (auto f = dyn_cast<FileLineColLoc>(loc)) return {f.getFilename().str(), f.getLine(), f.getColumn()};
+  if (auto f = dyn_cast<FileLineColLoc>(loc))
+    return {f.getFilename().str(), f.getLine(), f.getColumn()};
   return {};
 }
 } // namespace
@@ -63,33 +66,39 @@ std::string brief(const location &w) {
 }
 
 location_scope::location_scope(const location &w) : where_(w), outer_(caller) {
-  if (!caller) caller = &where_; // the outermost call is the user's
+  if (!caller)
+    caller = &where_; // the outermost call is the user's
 }
 location_scope::~location_scope() { caller = outer_; }
 
 // ---- the session ----------------------------------------------------------------------------------------------------
 
-trace_state::trace_state() : context([] {
-      DialectRegistry registry;
-      registerAllDialects(registry);
-      auto c = std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
-      c->loadAllAvailableDialects();
-      return c;
-    }()), b(context.get()), epoch(next_epoch++) {
+trace_state::trace_state()
+    : context([] {
+        DialectRegistry registry;
+        registerAllDialects(registry);
+        auto c = std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
+        c->loadAllAvailableDialects();
+        return c;
+      }()),
+      b(context.get()), epoch(next_epoch++) {
   const char *s = std::getenv("TESSERA_TRACE_STRICT");
   strict = s && *s && *s != '0';
 }
 
 trace_state::~trace_state() {
-  while (!constructs.empty()) drop(constructs.back()->id);
+  while (!constructs.empty())
+    drop(constructs.back()->id);
 }
 
 trace_state &trace_state::current(const location &w) {
-  if (!active) fail_at("tile operation used outside a kernel trace: write it in a lambda given to tl::kernel", w);
+  if (!active)
+    fail_at("tile operation used outside a kernel trace: write it in a lambda given to tl::kernel", w);
   return *active;
 }
 
-session::session(const char *name, std::span<const param_type> types, std::span<const param_spec> specs, const location &where)
+session::session(const char *name, std::span<const param_type> types, std::span<const param_spec> specs,
+                 const location &where)
     : state_(std::make_unique<trace_state>()) {
   trace_state &s = *state_;
   s.last = where;
@@ -103,7 +112,8 @@ session::session(const char *name, std::span<const param_type> types, std::span<
   auto spec = [&](std::size_t i) { return i < specs.size() ? specs[i] : param_spec{}; };
   auto is_one = [&](std::size_t i) { return spec(i).equal_to_1 && !types[i].pointer && is_integer(types[i].element); };
   for (std::size_t i = 0; i < types.size(); ++i) {
-    if (is_one(i)) continue;
+    if (is_one(i))
+      continue;
     inputs.push_back(s.type_of({types[i].element, types[i].pointer}));
     NamedAttrList list;
     if (spec(i).divisible_by_16 && (types[i].pointer || is_integer(types[i].element)))
@@ -135,17 +145,20 @@ handle session::argument(std::size_t i) const { return state_->arguments[i]; }
 ir_module session::finish() {
   trace_state &s = *state_;
   if (!s.constructs.empty())
-    fail_at(fmt::format("the {} is still open at the end of the kernel", name(s.regions[s.frames.back().region].kind)), s.constructs.back()->where);
+    fail_at(fmt::format("the {} is still open at the end of the kernel", name(s.regions[s.frames.back().region].kind)),
+            s.constructs.back()->where);
   tt::ReturnOp::create(s.b, s.function.getLoc());
   erase_unused(s.function.getBody().front());
 
   std::string message;
   source_position where;
   ScopedDiagnosticHandler handler(s.context.get(), [&](Diagnostic &d) {
-    if (message.empty()) message = d.str(), where = position_of(d.getLocation());
+    if (message.empty())
+      message = d.str(), where = position_of(d.getLocation());
     return success();
   });
-  if (failed(mlir::verify(*s.module))) throw error(stage::verify, message, where);
+  if (failed(mlir::verify(*s.module)))
+    throw error(stage::verify, message, where);
   return ir_module(std::make_unique<ir_module::impl>(std::move(s.context), std::move(s.module)));
 }
 
@@ -166,20 +179,26 @@ namespace {
 // A combine function becomes code for pairs of elements: it cannot reach tiles or scalars around it.
 void check_combine(const trace_state &s, std::uint32_t region, const location &w) {
   for (auto &f : llvm::reverse(s.frames)) {
-    if (f.region == region) return;
+    if (f.region == region)
+      return;
     if (f.kind == region_kind::combine)
-      fail_at(fmt::format("the combine function at {} uses a value from outside; it may use its arguments and numbers only",
-                          brief(s.regions[f.region].opened)), w);
+      fail_at(
+          fmt::format("the combine function at {} uses a value from outside; it may use its arguments and numbers only",
+                      brief(s.regions[f.region].opened)),
+          w);
   }
 }
 } // namespace
 
 Value trace_state::use(handle h, const location &w) {
-  if (h.epoch != epoch) fail_at("value belongs to another kernel's trace; values live only while their kernel is traced", w);
+  if (h.epoch != epoch)
+    fail_at("value belongs to another kernel's trace; values live only while their kernel is traced", w);
   const entry &e = values[h.id];
   const region_info &r = regions[e.region];
   if (!r.open)
-    fail_at(fmt::format("value made in the {} at {} is used after it; hold it in a tl::var declared before", name(r.kind), brief(r.opened)), w);
+    fail_at(fmt::format("value made in the {} at {} is used after it; hold it in a tl::var declared before",
+                        name(r.kind), brief(r.opened)),
+            w);
   check_combine(*this, e.region, w);
   return e.value;
 }
@@ -188,10 +207,14 @@ Type trace_state::type_of(element_type t) {
   Type e;
   switch (t.base) {
   case dtype::i1: e = b.getIntegerType(t.pointer ? 8 : 1); break; // a bool takes a byte of memory
-  case dtype::i8: case dtype::u8: e = b.getI8Type(); break;
-  case dtype::i16: case dtype::u16: e = b.getI16Type(); break;
-  case dtype::i32: case dtype::u32: e = b.getI32Type(); break;
-  case dtype::i64: case dtype::u64: e = b.getI64Type(); break;
+  case dtype::i8:
+  case dtype::u8: e = b.getI8Type(); break;
+  case dtype::i16:
+  case dtype::u16: e = b.getI16Type(); break;
+  case dtype::i32:
+  case dtype::u32: e = b.getI32Type(); break;
+  case dtype::i64:
+  case dtype::u64: e = b.getI64Type(); break;
   case dtype::f16: e = b.getF16Type(); break;
   case dtype::bf16: e = b.getBF16Type(); break;
   case dtype::f32: e = b.getF32Type(); break;
@@ -203,21 +226,25 @@ Type trace_state::type_of(element_type t) {
 // ---- variables ------------------------------------------------------------------------------------------------------
 
 variable &trace_state::variable_of(handle h, const location &w) {
-  if (h.epoch != epoch) fail_at("variable belongs to another kernel's trace", w);
+  if (h.epoch != epoch)
+    fail_at("variable belongs to another kernel's trace", w);
   variable &v = variables[h.id];
   const region_info &r = regions[v.region];
   if (!r.open)
-    fail_at(fmt::format("variable declared at {} in the {} at {} is used after it; declare it before", brief(v.declared), name(r.kind),
-                        brief(r.opened)), w);
+    fail_at(fmt::format("variable declared at {} in the {} at {} is used after it; declare it before",
+                        brief(v.declared), name(r.kind), brief(r.opened)),
+            w);
   check_combine(*this, v.region, w);
   return v;
 }
 
 Value trace_state::read(std::size_t level, variable_id v) {
   frame &f = frames[level];
-  if (auto it = f.values.find(v); it != f.values.end()) return it->second;
+  if (auto it = f.values.find(v); it != f.values.end())
+    return it->second;
   const bool repeats = f.kind == region_kind::loop || f.kind == region_kind::condition || f.kind == region_kind::body;
-  if (!repeats) return read(level - 1, v);
+  if (!repeats)
+    return read(level - 1, v);
   const variable &decl = variables[v];
   BlockArgument a = f.block->addArgument(decl.type, at(decl.declared));
   f.entries[v] = a;
@@ -244,10 +271,12 @@ void assign_variable(handle h, handle value, const location *where) {
   const location &w = where ? *where : s.last;
   variable &v = s.variable_of(h, w);
   Value x = s.use(value, w);
-  if (auto c = x.getDefiningOp<arith::ConstantOp>(); c && shape_of(x).empty()) x = s.to_shape(x, shape_of(v.type), s.at(w)); // a number takes the shape
+  if (auto c = x.getDefiningOp<arith::ConstantOp>(); c && shape_of(x).empty())
+    x = s.to_shape(x, shape_of(v.type), s.at(w)); // a number takes the shape
   if (x.getType() != v.type)
-    fail_at(fmt::format("variable declared at {} is {}; assigned {} at {}", brief(v.declared), to_string(shape_of(v.type)),
-                        to_string(shape_of(x)), brief(w)), w);
+    fail_at(fmt::format("variable declared at {} is {}; assigned {} at {}", brief(v.declared),
+                        to_string(shape_of(v.type)), to_string(shape_of(x)), brief(w)),
+            w);
   s.frames.back().values[h.id] = x;
 }
 

@@ -47,8 +47,8 @@ struct construct {
   std::uint32_t id;
   location where;
   mlir::Location loc;
-  std::vector<frame> done;              ///< then and else; the condition of a while
-  std::vector<mlir::Value> operands;    ///< condition; lower bound, upper bound, step; tiles to reduce
+  std::vector<frame> done;                      ///< then and else; the condition of a while
+  std::vector<mlir::Value> operands;            ///< condition; lower bound, upper bound, step; tiles to reduce
   std::vector<std::vector<mlir::Value>> yields; ///< of the value form of a branch
   tl::loop_options options{};
   bool is_unsigned = false;
@@ -99,7 +99,9 @@ struct trace_state {
   mlir::Type type_of(element_type t);
 
   /// Builds an operation, or what it folds to.
-  template <class Op, class... A> mlir::Value fold(mlir::Location loc, A &&...a) { return b.createOrFold<Op>(loc, std::forward<A>(a)...); }
+  template <class Op, class... A> mlir::Value fold(mlir::Location loc, A &&...a) {
+    return b.createOrFold<Op>(loc, std::forward<A>(a)...);
+  }
 
   // ---- regions (control.cpp) ----
   construct &open_construct(const location &w);

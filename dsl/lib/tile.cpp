@@ -28,34 +28,44 @@ void check_shape(llvm::ArrayRef<std::int64_t> shape, const location &w) {
   std::int64_t count = 1;
   for (std::int64_t d : shape) {
     if (d <= 0 || (d & (d - 1)))
-      fail_at(fmt::format("tile shape {}: {} is not a power of two; round it up and mask what is too much", to_string(shape), d), w);
+      fail_at(fmt::format("tile shape {}: {} is not a power of two; round it up and mask what is too much",
+                          to_string(shape), d),
+              w);
     if (d > tt::maxTileElements || (count *= d) > tt::maxTileElements)
-      fail_at(fmt::format("tile shape {} has more than {} elements; use more programs, or a loop", to_string(shape), tt::maxTileElements), w);
+      fail_at(fmt::format("tile shape {} has more than {} elements; use more programs, or a loop", to_string(shape),
+                          tt::maxTileElements),
+              w);
   }
 }
 
 llvm::ArrayRef<std::int64_t> checked(const tl::dims &shape, const location &w) {
-  if (shape.overflow) fail_at(fmt::format("a tile has at most {} dimensions", tl::dims::max_rank), w);
+  if (shape.overflow)
+    fail_at(fmt::format("a tile has at most {} dimensions", tl::dims::max_rank), w);
   const ArrayRef<std::int64_t> s(shape.extent.data(), static_cast<std::size_t>(shape.rank));
   check_shape(s, w);
   return s;
 }
 
 Value trace_state::to_shape(Value v, llvm::ArrayRef<std::int64_t> shape, Location loc) {
-  if (shape_of(v) == shape) return v;
-  if (shape_of(v).empty()) return fold<tt::SplatOp>(loc, with_shape(v.getType(), shape), v);
-  while (shape_of(v).size() < shape.size()) v = fold<tt::ExpandDimsOp>(loc, v, 0);
+  if (shape_of(v) == shape)
+    return v;
+  if (shape_of(v).empty())
+    return fold<tt::SplatOp>(loc, with_shape(v.getType(), shape), v);
+  while (shape_of(v).size() < shape.size())
+    v = fold<tt::ExpandDimsOp>(loc, v, 0);
   return shape_of(v) == shape ? v : fold<tt::BroadcastOp>(loc, with_shape(v.getType(), shape), v);
 }
 
 namespace {
 /// NumPy's rule; false if the shapes do not agree.
 bool merge(SmallVectorImpl<std::int64_t> &shape, ArrayRef<std::int64_t> other) {
-  if (shape.size() < other.size()) shape.insert(shape.begin(), other.size() - shape.size(), 1);
+  if (shape.size() < other.size())
+    shape.insert(shape.begin(), other.size() - shape.size(), 1);
   for (std::size_t i = 0; i < other.size(); ++i) {
     std::int64_t &d = shape[shape.size() - 1 - i];
     const std::int64_t o = other[other.size() - 1 - i];
-    if (d != o && d != 1 && o != 1) return false;
+    if (d != o && d != 1 && o != 1)
+      return false;
     d = std::max(d, o);
   }
   return true;
@@ -64,13 +74,15 @@ bool merge(SmallVectorImpl<std::int64_t> &shape, ArrayRef<std::int64_t> other) {
 /// A negative axis counts from the end.
 int checked_axis(int axis, std::size_t rank, const char *what, const location &w) {
   const int n = static_cast<int>(rank);
-  if (axis < -n || axis >= n) fail_at(fmt::format("{}: axis {} is not in a tile of {} dimension{}", what, axis, n, n == 1 ? "" : "s"), w);
+  if (axis < -n || axis >= n)
+    fail_at(fmt::format("{}: axis {} is not in a tile of {} dimension{}", what, axis, n, n == 1 ? "" : "s"), w);
   return axis < 0 ? axis + n : axis;
 }
 
 tl::dims dims_of(ArrayRef<std::int64_t> shape) {
   tl::dims d;
-  for (std::int64_t e : shape) d.push_back(e);
+  for (std::int64_t e : shape)
+    d.push_back(e);
   return d;
 }
 } // namespace
@@ -79,10 +91,12 @@ void trace_state::broadcast(llvm::MutableArrayRef<Value> v, const location &w) {
   SmallVector<std::int64_t> shape;
   for (Value x : v)
     if (!merge(shape, shape_of(x)))
-      fail_at(fmt::format("shapes {} and {} do not broadcast: dimensions must be equal or 1, counted from the last", to_string(shape_of(v[0])),
-                          to_string(shape_of(x))), w);
+      fail_at(fmt::format("shapes {} and {} do not broadcast: dimensions must be equal or 1, counted from the last",
+                          to_string(shape_of(v[0])), to_string(shape_of(x))),
+              w);
   check_shape(shape, w);
-  for (Value &x : v) x = to_shape(x, shape, at(w));
+  for (Value &x : v)
+    x = to_shape(x, shape, at(w));
 }
 
 Value trace_state::fit(Value v, Type like, const char *what, const location &w) {
@@ -118,14 +132,18 @@ Value trace_state::constant(element_type t, const literal &x, llvm::ArrayRef<std
   } else {
     // A number fits if it does as signed or as unsigned: masks such as 0xffffffff are written for i32 too.
     const unsigned bits = type.getIntOrFloatBitWidth();
-    const bool fits = bits == 64 || (x.tag == literal::kind::integer ? x.i >= -(std::int64_t(1) << (bits - 1)) && x.i < (std::int64_t(1) << bits)
-                                                                    : x.u >> bits == 0);
+    const bool fits = bits == 64 || (x.tag == literal::kind::integer
+                                         ? x.i >= -(std::int64_t(1) << (bits - 1)) && x.i < (std::int64_t(1) << bits)
+                                         : x.u >> bits == 0);
     if (!fits)
-      fail_at(x.tag == literal::kind::integer ? fmt::format("{} does not fit the element type {}", x.i, tessera::name(t.base))
-                                             : fmt::format("{} does not fit the element type {}", x.u, tessera::name(t.base)), w);
+      fail_at(x.tag == literal::kind::integer
+                  ? fmt::format("{} does not fit the element type {}", x.i, tessera::name(t.base))
+                  : fmt::format("{} does not fit the element type {}", x.u, tessera::name(t.base)),
+              w);
     attr = IntegerAttr::get(type, APInt(bits, x.u, false, /*implicitTrunc=*/true));
   }
-  if (!shape.empty()) attr = DenseElementsAttr::get(cast<ShapedType>(with_shape(type, shape)), static_cast<Attribute>(attr));
+  if (!shape.empty())
+    attr = DenseElementsAttr::get(cast<ShapedType>(with_shape(type, shape)), static_cast<Attribute>(attr));
   return arith::ConstantOp::create(b, loc, attr);
 }
 
@@ -141,18 +159,21 @@ handle full(handle scalar, const tl::dims &shape, const location &w) {
 
 handle arange(std::int64_t first, std::int64_t last, const location &w) {
   trace_state &s = trace_state::current(w);
-  if (last <= first) fail_at(fmt::format("arange({}, {}) is empty", first, last), w);
+  if (last <= first)
+    fail_at(fmt::format("arange({}, {}) is empty", first, last), w);
   const std::int64_t shape[] = {last - first};
   check_shape(shape, w);
-  return s.make(tt::MakeRangeOp::create(s.b, s.at(w), with_shape(s.b.getI32Type(), shape), static_cast<std::uint32_t>(first),
-                                        static_cast<std::uint32_t>(last)));
+  return s.make(tt::MakeRangeOp::create(s.b, s.at(w), with_shape(s.b.getI32Type(), shape),
+                                        static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(last)));
 }
 
 handle program_id(int axis, bool count, const location &w) {
   trace_state &s = trace_state::current(w);
-  if (axis < 0 || axis > 2) fail_at(fmt::format("a grid has the axes 0, 1 and 2, not {}", axis), w);
+  if (axis < 0 || axis > 2)
+    fail_at(fmt::format("a grid has the axes 0, 1 and 2, not {}", axis), w);
   const Location loc = s.at(w);
-  return s.make(count ? Value(tt::GetNumProgramsOp::create(s.b, loc, axis)) : Value(tt::GetProgramIdOp::create(s.b, loc, axis)));
+  return s.make(count ? Value(tt::GetNumProgramsOp::create(s.b, loc, axis))
+                      : Value(tt::GetProgramIdOp::create(s.b, loc, axis)));
 }
 
 // ---- element-wise ---------------------------------------------------------------------------------------------------
@@ -161,12 +182,15 @@ handle unary(unary_op op, dtype t, handle h, const location &where) {
   trace_state &s = trace_state::current(where);
   const Value a = s.use(h, where);
   Location loc = s.at(where);
-  if (!where.line() && a.getDefiningOp()) loc = a.getLoc(); // `!` cannot know its own line
+  if (!where.line() && a.getDefiningOp())
+    loc = a.getLoc(); // `!` cannot know its own line
   auto other = [&](std::int64_t i) { return s.constant({t}, {.i = i}, shape_of(a), where); };
   switch (op) {
-  case unary_op::neg: return s.make(is_float(t) ? s.fold<arith::NegFOp>(loc, a) : s.fold<arith::SubIOp>(loc, other(0), a));
+  case unary_op::neg:
+    return s.make(is_float(t) ? s.fold<arith::NegFOp>(loc, a) : s.fold<arith::SubIOp>(loc, other(0), a));
   case unary_op::bit_not: return s.make(s.fold<arith::XOrIOp>(loc, a, other(t == dtype::i1 ? 1 : -1)));
-  case unary_op::abs: return s.make(is_float(t) ? s.fold<math::AbsFOp>(loc, a) : is_signed(t) ? s.fold<math::AbsIOp>(loc, a) : a);
+  case unary_op::abs:
+    return s.make(is_float(t) ? s.fold<math::AbsFOp>(loc, a) : is_signed(t) ? s.fold<math::AbsIOp>(loc, a) : a);
   case unary_op::exp: return s.make(s.fold<math::ExpOp>(loc, a));
   case unary_op::exp2: return s.make(s.fold<math::Exp2Op>(loc, a));
   case unary_op::log: return s.make(s.fold<math::LogOp>(loc, a));
@@ -195,8 +219,14 @@ Value combine(trace_state &s, binary_op op, dtype t, Value a, Value b, Location 
   case binary_op::add: return f ? s.fold<arith::AddFOp>(loc, a, b) : s.fold<arith::AddIOp>(loc, a, b);
   case binary_op::sub: return f ? s.fold<arith::SubFOp>(loc, a, b) : s.fold<arith::SubIOp>(loc, a, b);
   case binary_op::mul: return f ? s.fold<arith::MulFOp>(loc, a, b) : s.fold<arith::MulIOp>(loc, a, b);
-  case binary_op::div: return f ? s.fold<arith::DivFOp>(loc, a, b) : sgn ? s.fold<arith::DivSIOp>(loc, a, b) : s.fold<arith::DivUIOp>(loc, a, b);
-  case binary_op::rem: return f ? s.fold<arith::RemFOp>(loc, a, b) : sgn ? s.fold<arith::RemSIOp>(loc, a, b) : s.fold<arith::RemUIOp>(loc, a, b);
+  case binary_op::div:
+    return f     ? s.fold<arith::DivFOp>(loc, a, b)
+           : sgn ? s.fold<arith::DivSIOp>(loc, a, b)
+                 : s.fold<arith::DivUIOp>(loc, a, b);
+  case binary_op::rem:
+    return f     ? s.fold<arith::RemFOp>(loc, a, b)
+           : sgn ? s.fold<arith::RemSIOp>(loc, a, b)
+                 : s.fold<arith::RemUIOp>(loc, a, b);
   case binary_op::bit_and: return s.fold<arith::AndIOp>(loc, a, b);
   case binary_op::bit_or: return s.fold<arith::OrIOp>(loc, a, b);
   case binary_op::bit_xor: return s.fold<arith::XOrIOp>(loc, a, b);
@@ -204,11 +234,13 @@ Value combine(trace_state &s, binary_op op, dtype t, Value a, Value b, Location 
   case binary_op::shr: return sgn ? s.fold<arith::ShRSIOp>(loc, a, b) : s.fold<arith::ShRUIOp>(loc, a, b);
   case binary_op::min:
   case binary_op::min_nan:
-    if (f) return op == binary_op::min ? s.fold<arith::MinNumFOp>(loc, a, b) : s.fold<arith::MinimumFOp>(loc, a, b);
+    if (f)
+      return op == binary_op::min ? s.fold<arith::MinNumFOp>(loc, a, b) : s.fold<arith::MinimumFOp>(loc, a, b);
     return sgn ? s.fold<arith::MinSIOp>(loc, a, b) : s.fold<arith::MinUIOp>(loc, a, b);
   case binary_op::max:
   case binary_op::max_nan:
-    if (f) return op == binary_op::max ? s.fold<arith::MaxNumFOp>(loc, a, b) : s.fold<arith::MaximumFOp>(loc, a, b);
+    if (f)
+      return op == binary_op::max ? s.fold<arith::MaxNumFOp>(loc, a, b) : s.fold<arith::MaximumFOp>(loc, a, b);
     return sgn ? s.fold<arith::MaxSIOp>(loc, a, b) : s.fold<arith::MaxUIOp>(loc, a, b);
   case binary_op::pow: return s.fold<math::PowFOp>(loc, a, b);
   case binary_op::mulhi: return s.fold<tt::MulhiUIOp>(loc, a, b);
@@ -237,10 +269,12 @@ handle compare(compare_op op, element_type t, handle a, handle b, const location
   static constexpr P signed_[] = {P::slt, P::sle, P::sgt, P::sge, P::eq, P::ne};
   static constexpr P unsigned_[] = {P::ult, P::ule, P::ugt, P::uge, P::eq, P::ne};
   if (t.pointer)
-    for (Value &x : v) x = s.fold<tt::PtrToIntOp>(loc, with_shape(s.b.getI64Type(), shape_of(x)), x);
+    for (Value &x : v)
+      x = s.fold<tt::PtrToIntOp>(loc, with_shape(s.b.getI64Type(), shape_of(x)), x);
   else if (is_float(t.base))
     return s.make(s.fold<arith::CmpFOp>(loc, floats[int(op)], v[0], v[1]));
-  return s.make(s.fold<arith::CmpIOp>(loc, !t.pointer && is_signed(t.base) ? signed_[int(op)] : unsigned_[int(op)], v[0], v[1]));
+  return s.make(
+      s.fold<arith::CmpIOp>(loc, !t.pointer && is_signed(t.base) ? signed_[int(op)] : unsigned_[int(op)], v[0], v[1]));
 }
 
 handle select(handle c, handle a, handle b, const location &w) {
@@ -263,7 +297,8 @@ handle clamp(dtype t, handle x, handle lo, handle hi, bool propagate_nan, const 
   s.broadcast(v, w);
   const Location loc = s.at(w);
   if (is_float(t))
-    return s.make(s.fold<tt::ClampFOp>(loc, v[0], v[1], v[2], propagate_nan ? tt::PropagateNan::ALL : tt::PropagateNan::NONE));
+    return s.make(
+        s.fold<tt::ClampFOp>(loc, v[0], v[1], v[2], propagate_nan ? tt::PropagateNan::ALL : tt::PropagateNan::NONE));
   return s.make(combine(s, binary_op::min, t, combine(s, binary_op::max, t, v[0], v[1], loc), v[2], loc));
 }
 
@@ -273,18 +308,23 @@ namespace {
 Value cast_integer(trace_state &s, dtype from, Value v, Type to, Location loc) {
   const unsigned n = getElementTypeOrSelf(v.getType()).getIntOrFloatBitWidth(), m = to.getIntOrFloatBitWidth();
   const Type type = with_shape(to, shape_of(v));
-  if (n == m) return v; // signedness is not in the type
-  if (n > m) return s.fold<arith::TruncIOp>(loc, type, v);
+  if (n == m)
+    return v; // signedness is not in the type
+  if (n > m)
+    return s.fold<arith::TruncIOp>(loc, type, v);
   return is_signed(from) ? s.fold<arith::ExtSIOp>(loc, type, v) : s.fold<arith::ExtUIOp>(loc, type, v);
 }
 
 Value cast_float(trace_state &s, Value v, Type to, tl::rounding r, Location loc) {
   const Type from = getElementTypeOrSelf(v.getType());
-  if (from == to) return v;
+  if (from == to)
+    return v;
   const unsigned n = from.getIntOrFloatBitWidth(), m = to.getIntOrFloatBitWidth();
-  if (n == m) return cast_float(s, cast_float(s, v, s.b.getF32Type(), r, loc), to, r, loc); // f16 and bf16: f32 holds both
+  if (n == m)
+    return cast_float(s, cast_float(s, v, s.b.getF32Type(), r, loc), to, r, loc); // f16 and bf16: f32 holds both
   const Type type = with_shape(to, shape_of(v));
-  if (n < m) return s.fold<arith::ExtFOp>(loc, type, v);
+  if (n < m)
+    return s.fold<arith::ExtFOp>(loc, type, v);
   if (r == tl::rounding::toward_zero)
     return s.fold<tt::FpToFpOp>(loc, type, v, tt::RoundingModeAttr::get(s.b.getContext(), tt::RoundingMode::RTZ));
   return s.fold<arith::TruncFOp>(loc, type, v);
@@ -294,24 +334,33 @@ Value cast_float(trace_state &s, Value v, Type to, tl::rounding r, Location loc)
 handle cast(element_type from, element_type to, handle h, tl::rounding r, const location &w) {
   trace_state &s = trace_state::current(w);
   Value v = s.use(h, w);
-  if (from == to) return h;
+  if (from == to)
+    return h;
   const Location loc = s.at(w);
   const Type target = s.type_of(to), type = with_shape(target, shape_of(v)), i64 = s.b.getI64Type();
-  if (from.pointer && to.pointer) return s.make(v.getType() == type ? v : s.fold<tt::BitcastOp>(loc, type, v));
+  if (from.pointer && to.pointer)
+    return s.make(v.getType() == type ? v : s.fold<tt::BitcastOp>(loc, type, v));
   if (from.pointer || to.pointer) {
     const dtype number = from.pointer ? to.base : from.base;
-    if (!is_integer(number)) fail_at("an address converts to and from integers only", w);
-    if (from.pointer) return s.make(cast_integer(s, dtype::u64, s.fold<tt::PtrToIntOp>(loc, with_shape(i64, shape_of(v)), v), target, loc));
+    if (!is_integer(number))
+      fail_at("an address converts to and from integers only", w);
+    if (from.pointer)
+      return s.make(
+          cast_integer(s, dtype::u64, s.fold<tt::PtrToIntOp>(loc, with_shape(i64, shape_of(v)), v), target, loc));
     return s.make(s.fold<tt::IntToPtrOp>(loc, type, cast_integer(s, from.base, v, i64, loc)));
   }
   const bool ff = is_float(from.base), tf = is_float(to.base);
   if (to.base == dtype::i1) { // anything but 0
     const Value zero = s.constant(from, {}, shape_of(v), w);
-    return s.make(ff ? s.fold<arith::CmpFOp>(loc, arith::CmpFPredicate::UNE, v, zero) : s.fold<arith::CmpIOp>(loc, arith::CmpIPredicate::ne, v, zero));
+    return s.make(ff ? s.fold<arith::CmpFOp>(loc, arith::CmpFPredicate::UNE, v, zero)
+                     : s.fold<arith::CmpIOp>(loc, arith::CmpIPredicate::ne, v, zero));
   }
-  if (ff && tf) return s.make(cast_float(s, v, target, r, loc));
-  if (ff) return s.make(is_signed(to.base) ? s.fold<arith::FPToSIOp>(loc, type, v) : s.fold<arith::FPToUIOp>(loc, type, v));
-  if (tf) return s.make(is_signed(from.base) ? s.fold<arith::SIToFPOp>(loc, type, v) : s.fold<arith::UIToFPOp>(loc, type, v));
+  if (ff && tf)
+    return s.make(cast_float(s, v, target, r, loc));
+  if (ff)
+    return s.make(is_signed(to.base) ? s.fold<arith::FPToSIOp>(loc, type, v) : s.fold<arith::FPToUIOp>(loc, type, v));
+  if (tf)
+    return s.make(is_signed(from.base) ? s.fold<arith::SIToFPOp>(loc, type, v) : s.fold<arith::UIToFPOp>(loc, type, v));
   return s.make(cast_integer(s, from.base, v, target, loc));
 }
 
@@ -319,9 +368,13 @@ handle bitcast(element_type from, element_type to, handle h, const location &w) 
   trace_state &s = trace_state::current(w);
   const Value v = s.use(h, w);
   const Type type = with_shape(s.type_of(to), shape_of(v));
-  auto bits = [](element_type t) { return t.pointer ? 64u : t.base == dtype::i1 ? 1u : static_cast<unsigned>(8 * size_of(t.base)); };
+  auto bits = [](element_type t) {
+    return t.pointer ? 64u : t.base == dtype::i1 ? 1u : static_cast<unsigned>(8 * size_of(t.base));
+  };
   if (bits(from) != bits(to) || from.pointer != to.pointer)
-    fail_at(fmt::format("bitcast needs types of one width, not {} and {} bits; pointers become pointers only", bits(from), bits(to)), w);
+    fail_at(fmt::format("bitcast needs types of one width, not {} and {} bits; pointers become pointers only",
+                        bits(from), bits(to)),
+            w);
   return s.make(v.getType() == type ? v : s.fold<tt::BitcastOp>(s.at(w), type, v));
 }
 
@@ -330,9 +383,14 @@ handle add_pointer(handle p, handle offset, dtype t, bool subtract, const locati
   const Location loc = s.at(w);
   Value o = s.use(offset, w);
   // Offsets are signed in the IR: narrow ones are widened, u32 to 64 bits.
-  if (size_of(t) < 4) o = cast_integer(s, t, o, s.b.getI32Type(), loc);
-  else if (t == dtype::u32) o = cast_integer(s, t, o, s.b.getI64Type(), loc);
-  if (subtract) o = s.fold<arith::SubIOp>(loc, s.constant({getElementTypeOrSelf(o.getType()).isInteger(64) ? dtype::i64 : dtype::i32}, {}, shape_of(o), w), o);
+  if (size_of(t) < 4)
+    o = cast_integer(s, t, o, s.b.getI32Type(), loc);
+  else if (t == dtype::u32)
+    o = cast_integer(s, t, o, s.b.getI64Type(), loc);
+  if (subtract)
+    o = s.fold<arith::SubIOp>(
+        loc,
+        s.constant({getElementTypeOrSelf(o.getType()).isInteger(64) ? dtype::i64 : dtype::i32}, {}, shape_of(o), w), o);
   Value v[] = {s.use(p, w), o};
   s.broadcast(v, w);
   return s.make(s.fold<tt::AddPtrOp>(loc, v[0].getType(), v[0], v[1]));
@@ -353,10 +411,12 @@ handle subscript(handle a, std::span<const bool> is_new, const location &w) {
   const Value v = s.use(a, w);
   const auto kept = static_cast<std::size_t>(llvm::count(llvm::ArrayRef<bool>(is_new.data(), is_new.size()), false));
   if (kept != shape_of(v).size())
-    fail_at(fmt::format("the subscript has tl::all {} time{}, the value is {}: one for each dimension", kept, kept == 1 ? "" : "s",
-                        to_string(shape_of(v))), w);
+    fail_at(fmt::format("the subscript has tl::all {} time{}, the value is {}: one for each dimension", kept,
+                        kept == 1 ? "" : "s", to_string(shape_of(v))),
+            w);
   for (std::size_t i = 0; i < is_new.size(); ++i)
-    if (is_new[i]) a = expand_dims(a, static_cast<int>(i), w);
+    if (is_new[i])
+      a = expand_dims(a, static_cast<int>(i), w);
   return a;
 }
 
@@ -372,10 +432,13 @@ handle reshape(handle a, const tl::dims &shape, bool can_reorder, const location
   const ArrayRef<std::int64_t> from = shape_of(v), to = checked(shape, w);
   if (ShapedType::getNumElements(from) != ShapedType::getNumElements(to))
     fail_at(fmt::format("reshape from {} to {}: the numbers of elements differ", to_string(from), to_string(to)), w);
-  if (from == to) return a;
+  if (from == to)
+    return a;
   const Location loc = s.at(w);
-  if (from.empty()) return s.make(s.to_shape(v, to, loc));
-  if (!to.empty()) return s.make(s.fold<tt::ReshapeOp>(loc, to, v, can_reorder));
+  if (from.empty())
+    return s.make(s.to_shape(v, to, loc));
+  if (!to.empty())
+    return s.make(s.fold<tt::ReshapeOp>(loc, to, v, can_reorder));
   return s.make(s.fold<tt::UnsplatOp>(loc, v));
 }
 
@@ -385,14 +448,19 @@ handle permute(handle a, const tl::dims &order, const location &w) {
   const int rank = static_cast<int>(shape_of(v).size());
   SmallVector<std::int32_t> o;
   if (order.rank == 0) {
-    if (rank < 2) fail_at(fmt::format("trans needs two dimensions; the value is {}", to_string(shape_of(v))), w);
-    for (int i = 0; i < rank; ++i) o.push_back(i);
+    if (rank < 2)
+      fail_at(fmt::format("trans needs two dimensions; the value is {}", to_string(shape_of(v))), w);
+    for (int i = 0; i < rank; ++i)
+      o.push_back(i);
     std::swap(o[o.size() - 1], o[o.size() - 2]);
   } else {
-    if (order.rank != rank || order.overflow) fail_at(fmt::format("permute of {} needs {} dimensions, not {}", to_string(shape_of(v)), rank, order.rank), w);
-    for (int i = 0; i < rank; ++i) o.push_back(checked_axis(static_cast<int>(order[i]), static_cast<std::size_t>(rank), "permute", w));
+    if (order.rank != rank || order.overflow)
+      fail_at(fmt::format("permute of {} needs {} dimensions, not {}", to_string(shape_of(v)), rank, order.rank), w);
     for (int i = 0; i < rank; ++i)
-      if (!llvm::is_contained(o, i)) fail_at(fmt::format("permute: dimension {} is missing in the order", i), w);
+      o.push_back(checked_axis(static_cast<int>(order[i]), static_cast<std::size_t>(rank), "permute", w));
+    for (int i = 0; i < rank; ++i)
+      if (!llvm::is_contained(o, i))
+        fail_at(fmt::format("permute: dimension {} is missing in the order", i), w);
   }
   return s.make(s.fold<tt::TransOp>(s.at(w), v, s.b.getDenseI32ArrayAttr(o)));
 }
@@ -402,8 +470,10 @@ handle join(handle a, handle b, const location &w) {
   const Location loc = s.at(w);
   Value v[] = {s.use(a, w), s.use(b, w)};
   s.broadcast(v, w);
-  if (!shape_of(v[0]).empty()) return s.make(s.fold<tt::JoinOp>(loc, v[0], v[1]));
-  for (Value &x : v) x = s.to_shape(x, {1}, loc);
+  if (!shape_of(v[0]).empty())
+    return s.make(s.fold<tt::JoinOp>(loc, v[0], v[1]));
+  for (Value &x : v)
+    x = s.to_shape(x, {1}, loc);
   return reshape(s.make(s.fold<tt::JoinOp>(loc, v[0], v[1])), {2}, false, w);
 }
 
@@ -412,12 +482,15 @@ std::array<handle, 2> split(handle a, const location &w) {
   Value v = s.use(a, w);
   const Location loc = s.at(w);
   const auto shape = shape_of(v);
-  if (shape.empty() || shape.back() != 2) fail_at(fmt::format("split needs a last dimension of 2; the value is {}", to_string(shape)), w);
+  if (shape.empty() || shape.back() != 2)
+    fail_at(fmt::format("split needs a last dimension of 2; the value is {}", to_string(shape)), w);
   const bool scalars = shape.size() == 1;
-  if (scalars) v = s.fold<tt::ExpandDimsOp>(loc, v, 0);
+  if (scalars)
+    v = s.fold<tt::ExpandDimsOp>(loc, v, 0);
   auto op = tt::SplitOp::create(s.b, loc, v);
   std::array<handle, 2> out;
-  for (unsigned i = 0; i < 2; ++i) out[i] = s.make(scalars ? s.fold<tt::UnsplatOp>(loc, op->getResult(i)) : Value(op->getResult(i)));
+  for (unsigned i = 0; i < 2; ++i)
+    out[i] = s.make(scalars ? s.fold<tt::UnsplatOp>(loc, op->getResult(i)) : Value(op->getResult(i)));
   return out;
 }
 
@@ -426,11 +499,14 @@ handle cat(handle a, handle b, int axis, const location &w) {
   trace_state &s = trace_state::current(w);
   const SmallVector<std::int64_t> shape(shape_of(s.use(a, w)));
   if (s.use(a, w).getType() != s.use(b, w).getType() || shape.empty())
-    fail_at(fmt::format("cat takes two tiles of one shape, not {} and {}", to_string(shape), to_string(shape_of(s.use(b, w)))), w);
+    fail_at(fmt::format("cat takes two tiles of one shape, not {} and {}", to_string(shape),
+                        to_string(shape_of(s.use(b, w)))),
+            w);
   axis = checked_axis(axis, shape.size(), "cat", w);
   tl::dims order, result;
   for (int i = 0; i < static_cast<int>(shape.size()); ++i) {
-    if (i == axis) order.push_back(static_cast<int>(shape.size()));
+    if (i == axis)
+      order.push_back(static_cast<int>(shape.size()));
     order.push_back(i);
     result.push_back(shape[static_cast<std::size_t>(i)] * (i == axis ? 2 : 1));
   }

@@ -38,7 +38,7 @@ else()
   llvm_map_components_to_libnames(llvm_libraries
     core support irreader linker bitreader bitwriter passes target targetparser analysis transformutils ipo scalaropts vectorize
     orcjit executionengine jitlink orctargetprocess object mc asmparser
-    nvptxcodegen nvptxdesc nvptxinfo amdgpucodegen amdgpudesc amdgpuinfo amdgpuasmparser x86codegen x86desc x86info x86asmparser)
+    nvptxcodegen nvptxdesc nvptxinfo amdgpucodegen amdgpudesc amdgpuinfo amdgpuasmparser x86codegen x86desc x86info x86asmparser x86disassembler)
   target_link_libraries(tessera_llvm INTERFACE ${mlir_roots} ${llvm_libraries})
 endif()
 

@@ -1,9 +1,9 @@
 // The pipelines, and registration of everything for tools.
 #include "tessera/passes/Pipelines.h"
 
-#include "tessera/passes/Passes.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
+#include "tessera/passes/Passes.h"
 
 using namespace mlir;
 
@@ -18,7 +18,8 @@ struct TtgirPipelineOptions : PassPipelineOptions<TtgirPipelineOptions> {
   Option<int> threadsPerWarp{*this, "threads-per-warp", llvm::cl::desc("lanes of a warp"), llvm::cl::init(32)};
   Option<int> numCtas{*this, "num-ctas", llvm::cl::desc("programs of a cluster"), llvm::cl::init(1)};
   Option<std::string> target{*this, "target", llvm::cl::desc("what ttg.target says"), llvm::cl::init("cuda:90")};
-  Option<unsigned> maxVectorBits{*this, "max-vector-bits", llvm::cl::desc("widest access of a thread"), llvm::cl::init(128)};
+  Option<unsigned> maxVectorBits{*this, "max-vector-bits", llvm::cl::desc("widest access of a thread"),
+                                 llvm::cl::init(128)};
   Option<bool> wideLanes{*this, "wide-lanes", llvm::cl::desc("lanes are one vector register"), llvm::cl::init(false)};
   Option<unsigned> maxSharedBytes{*this, "max-shared-bytes", llvm::cl::desc("shared memory of a program"),
                                   llvm::cl::init(UINT32_MAX)};
@@ -51,8 +52,12 @@ void buildTtgirPipeline(OpPassManager &pm, const TtgirOptions &options) {
   pm.addPass(createCSEPass());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createTtgirReorder());
+  buildSharedMemoryPipeline(pm, options.maxSharedBytes);
+}
+
+void buildSharedMemoryPipeline(OpPassManager &pm, unsigned maxSharedBytes) {
   TtgirAllocateSharedOptions allocate;
-  allocate.maxSharedBytes = options.maxSharedBytes;
+  allocate.maxSharedBytes = maxSharedBytes;
   pm.addPass(createTtgirAllocateShared(allocate));
   pm.addPass(createTtgirInsertBarriers());
 }
@@ -63,7 +68,8 @@ void registerTesseraPasses() {
   PassPipelineRegistration<>("ttir-pipeline", "every pass over ttir", buildTtirPipeline);
   PassPipelineRegistration<TtgirPipelineOptions>(
       "ttgir-pipeline", "from ttir to ttgir that can be lowered", [](OpPassManager &pm, const TtgirPipelineOptions &o) {
-        buildTtgirPipeline(pm, {o.numWarps, o.threadsPerWarp, o.numCtas, o.target, o.maxVectorBits, o.wideLanes, o.maxSharedBytes});
+        buildTtgirPipeline(
+            pm, {o.numWarps, o.threadsPerWarp, o.numCtas, o.target, o.maxVectorBits, o.wideLanes, o.maxSharedBytes});
       });
 }
 
@@ -71,10 +77,12 @@ int chooseNumWarps(ModuleOp module, unsigned warpSize, unsigned maxRegistersPerL
   int64_t largest = 1;
   module.walk([&](Operation *op) {
     for (Type type : op->getResultTypes())
-      if (auto tile = dyn_cast<RankedTensorType>(type)) largest = std::max(largest, tile.getNumElements());
+      if (auto tile = dyn_cast<RankedTensorType>(type))
+        largest = std::max(largest, tile.getNumElements());
   });
   int64_t warps = 1, perWarp = std::max<int64_t>(1, int64_t(warpSize) * maxRegistersPerLane);
-  while (warps * perWarp < largest) warps *= 2;
+  while (warps * perWarp < largest && warps < 64)
+    warps *= 2; // 64: the most ttgir takes
   return static_cast<int>(warps);
 }
 

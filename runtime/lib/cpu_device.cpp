@@ -80,14 +80,7 @@ public:
   std::size_t free_bytes() override { return page_bytes(_SC_AVPHYS_PAGES); }
 
   bool usable_pointer(std::uint64_t &address, std::string &why) override {
-    // Only a process that uses a GPU can hold GPU memory.
-    const cuda::driver_api *cu = cuda::driver_in_use();
-    if (!cu)
-      return true;
-    unsigned kind = cuda::no_memory, managed = 0;
-    int attributes[] = {cuda::memory_type, cuda::is_managed};
-    void *results[] = {&kind, &managed};
-    if (cu->PointerGetAttributes(2, attributes, results, address) == cuda::success && kind == cuda::device_memory && !managed) {
+    if (cuda::is_device_only(address)) {
       why = "is memory of a CUDA device, which the CPU cannot read; copy it to a buffer of the CPU device";
       return false;
     }

@@ -214,9 +214,9 @@ void kernel_core::launch(kernel_variant &v, const stream &s, const grid &g, laun
   if (is_empty(g)) [[unlikely]]
     return;
 
+  std::string why;
   for (std::uint64_t left = args.unchecked; left; left &= left - 1) {
     const int i = std::countr_zero(left);
-    std::string why;
     if (!d.usable_pointer(args.values[i], why)) [[unlikely]]
       fail_argument(i, why, where);
   }

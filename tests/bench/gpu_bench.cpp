@@ -72,6 +72,8 @@ template <class T> tessera::device_buffer<T> random(const tessera::device &d, st
   return {d, host};
 }
 
+bool every_entry = false; ///< print every configuration, not only the best
+
 /// Times configurations of one case and reports the fastest.
 class contest {
 public:
@@ -82,6 +84,8 @@ public:
   void entry(std::vector<std::pair<std::string, double>> settings, const std::function<void()> &run) {
     try {
       const auto t = tessera::bench(stream_, run);
+      if (every_entry)
+        cli_.report("  " + name_, t, settings);
       if (!best_ || t.median < best_->median)
         best_ = t, settings_ = std::move(settings);
     } catch (const tessera::error &e) {
@@ -195,6 +199,7 @@ int main(int argc, char **argv) {
   std::string only;
   tessera::cli cli("gpu_bench", "The cases of the Triton peer; give --bench");
   cli.option("--only", only, "copy, vector_add, softmax or layer_norm alone");
+  cli.flag("--all", every_entry, "print every configuration, not only the best of each case");
   return cli.run(argc, argv, [&] {
     if (!cli.bench()) {
       std::printf("gpu_bench measures only: give --bench\n");

@@ -86,7 +86,7 @@ template <class S> void test_casts_from() {
   }
   auto run = [&]<class... D>(std::type_identity<D>...) {
     std::tuple<tessera::device_buffer<D>...> out(tessera::device_buffer<D>(dev(), 64)...);
-    std::apply([&](auto &...o) { kernel(on(), 1, in, o...); }, out);
+    std::apply([&](auto &...o) { launch(kernel, 1, in, o...); }, out);
     auto check = [&]<class T>(const tessera::device_buffer<T> &got) {
       std::unique_ptr<T[]> values(new T[64]);
       got.copy_to(std::span<T>(values.get(), 64));
@@ -144,7 +144,7 @@ TEST_CASE("the same bits as another type") {
   input<float> in(x);
   output<i32> bits(32);
   output<float> negated(32);
-  kernel(on(), 1, *in, *bits, *negated);
+  launch(kernel, 1, *in, *bits, *negated);
   std::vector<i32> want(32);
   std::vector<float> minus(32);
   for (int i = 0; i < 32; ++i)

@@ -42,7 +42,7 @@ TEST_CASE("what a loop computes does not depend on its trip count; no trip keeps
   for (int n : {0, 1, 2, 3, 7})
     for (bool constant : {false, true}) {
       output<float> out(256);
-      kernel.with({.count = constant ? n : -1}, {.precise_math = true})(on(), {2, 2}, *out, n, 12.0f);
+      launch(kernel.with({.count = constant ? n : -1}, {.precise_math = true}), {2, 2}, *out, n, 12.0f);
       check_equal<float>(std::to_string(n) + " trips", out.read(),
                          std::vector<float>(256, n == 0 ? 12.0f : std::bit_cast<float>(0x3DAAAAABu)));
     }
@@ -60,7 +60,7 @@ TEST_CASE("an index loaded at the top of a loop guards a store at its end") {
   input<i32> index(iota<i32>(17));
   for (int flag : {1, 0}) {
     output<i32> out(std::vector<i32>(34, 0));
-    kernel(on(), 1, *index, *out, flag);
+    launch(kernel, 1, *index, *out, flag);
     std::vector<i32> want(34, 0);
     for (int i = 0; i < 17; ++i)
       want[flag ? i : 17 + i] = flag ? i + 1 : i + 100;
@@ -98,7 +98,7 @@ TEST_CASE("a tile is consumed before the next one is read into it") {
   input<i32> ina(a), first(iota<i32>(32, 1000));
   for (int warps : {1, 2, 4, 8}) {
     output<i32> scratch(32), out(64);
-    kernel.with_options({.num_warps = warps})(on(), 1, *ina, *first, *scratch, *out);
+    launch(kernel.with_options({.num_warps = warps}), 1, *ina, *first, *scratch, *out);
     check_equal<i32>("sums", out.read(), want);
   }
 }
@@ -126,7 +126,7 @@ TEST_CASE("bounds: negative, empty, steps that do not divide, 64 bits") {
     for (i32 i = lo; i < hi; i += step)
       sum += i, ++count;
     output<i64> out(3);
-    kernel(on(), 1, *out, lo, hi, step, i64(1) << 40);
+    launch(kernel, 1, *out, lo, hi, step, i64(1) << 40);
     check_equal<i64>("range " + std::to_string(lo) + " … " + std::to_string(hi), out.read(),
                      {sum, count, 3 * (i64(1) << 40) + 3});
   }
@@ -148,7 +148,7 @@ TEST_CASE("nested loops carry tiles and scalars; inner bounds depend on the oute
     tl::store(y + at, tile + steps);
   });
   output<i32> out(64);
-  kernel(on(), 1, *out, 9);
+  launch(kernel, 1, *out, 9);
   std::vector<i32> want(64, 0);
   for (int e = 0; e < 64; ++e) {
     int steps = 0;
@@ -186,7 +186,7 @@ TEST_CASE("branches carry values; one arm may leave them alone") {
   const auto x = iota<i32>(192);
   input<i32> in(x);
   output<i32> out(192);
-  kernel(on(), 6, *in, *out);
+  launch(kernel, 6, *in, *out);
   std::vector<i32> want(192);
   for (int p = 0; p < 6; ++p) {
     int sum = 0;
@@ -223,7 +223,7 @@ TEST_CASE("while: a search whose number of steps depends on the data") {
   }
   input<i32> ins(sorted), ink(keys);
   output<i32> out(keys.size());
-  kernel(on(), static_cast<int>(keys.size()), *ins, *ink, *out, 100);
+  launch(kernel, static_cast<int>(keys.size()), *ins, *ink, *out, 100);
   check_equal<i32>("lower bound", out.read(), want);
 }
 
@@ -239,7 +239,7 @@ TEST_CASE("host loops unroll; host conditions choose while tracing") {
   });
   for (int stop : {0, 2, 9}) {
     output<i32> out(16);
-    kernel.with({.count = stop})(on(), 1, *out);
+    launch(kernel.with({.count = stop}), 1, *out);
     std::vector<i32> want = iota<i32>(16);
     for (int i = 0; i < std::min(stop, 4); ++i)
       for (auto &w : want)
@@ -255,7 +255,7 @@ TEST_CASE("every program of a grid of three dimensions runs once") {
     tl::store(y + flat, p + 10 * q + 100 * r);
   });
   output<i32> out(5 * 3 * 2);
-  kernel(on(), {5, 3, 2}, *out);
+  launch(kernel, {5, 3, 2}, *out);
   std::vector<i32> want;
   for (int r = 0; r < 2; ++r)
     for (int q = 0; q < 3; ++q)
@@ -264,7 +264,7 @@ TEST_CASE("every program of a grid of three dimensions runs once") {
   check_equal<i32>("grid", out.read(), want);
 
   output<i32> untouched(4);
-  kernel(on(), {0, 3, 2}, *untouched);
+  launch(kernel, {0, 3, 2}, *untouched);
   for (i32 v : untouched.read())
     CHECK(output<i32>::is_poison(v));
 }
@@ -277,8 +277,8 @@ TEST_CASE("grids whose number of programs needs more than 32 bits are counted, n
   const auto kernel = tl::kernel("large_grid", [](tl::ptr<i32> y) { tl::store(y, 1); });
   output<i32> out(1);
   if (!dev().is_cpu())
-    CHECK_THROWS_AS(kernel(on(), {65536, 65536, 1}, *out), tessera::error);
-  CHECK_THROWS_AS(kernel(on(), {std::int64_t(1) << 33, 1, 1}, *out), tessera::error);
+    CHECK_THROWS_AS(launch(kernel, {65536, 65536, 1}, *out), tessera::error);
+  CHECK_THROWS_AS(launch(kernel, {std::int64_t(1) << 33, 1, 1}, *out), tessera::error);
 }
 
 TEST_CASE("persistent programs share the rows between them") {
@@ -288,7 +288,7 @@ TEST_CASE("persistent programs share the rows between them") {
   });
   for (int programs : {1, 3, 16, 50}) {
     output<i32> out(40 * 4);
-    kernel(on(), programs, *out, 40);
+    launch(kernel, programs, *out, 40);
     check_equal<i32>(std::to_string(programs) + " programs", out.read(), iota<i32>(160));
   }
 }
@@ -304,7 +304,7 @@ TEST_CASE("scalar arguments of every width arrive whole") {
     tl::store(y + 5, f.to<double>());
   });
   output<double> out(6);
-  kernel(on(), 1, i8(-3), f16(42.0f), *out, 0.1, bf16(1.5f), i64(-5000000000), 0.1f);
+  launch(kernel, 1, i8(-3), f16(42.0f), *out, 0.1, bf16(1.5f), i64(-5000000000), 0.1f);
   check_equal<double>("arguments", out.read(), {-3, 42, 0.1, 1.5, -5000000000.0, 0.10000000149011612});
 }
 
@@ -318,7 +318,7 @@ TEST_CASE("arguments equal to 1 or divisible by 16 are specialised on, and the r
   for (i32 stride : {1, 2, 16, 48, 0})
     for (u64 scale : {u64(1), u64(16), u64(3)}) {
       output<i32> out(64);
-      kernel(on(), 1, *in, *out, stride, scale);
+      launch(kernel, 1, *in, *out, stride, scale);
       std::vector<i32> want(64);
       for (int i = 0; i < 64; ++i)
         want[i] = i * stride * static_cast<i32>(scale);
@@ -346,7 +346,7 @@ TEST_CASE("one helper function, signed and unsigned in one kernel") {
   input<u32> u(bits);
   output<i32> y(12);
   output<u32> v(12);
-  kernel(on(), 1, *x, *u, *y, *v);
+  launch(kernel, 1, *x, *u, *y, *v);
   check_equal<i32>("signed", y.read(),
                    {-1, -1, std::numeric_limits<i32>::min(), 5, -1, -1, -1, 1, -1, 0, -1073741824, 2});
   check_equal<u32>("unsigned", v.read(), {1, 1, 2147483647, 5, 4294967295, 0, 1, 1, 2147483647, 0, 1073741824, 2});
@@ -360,7 +360,7 @@ TEST_CASE("division of a run that crosses zero is not constant") {
   });
   input<i32> in(std::vector<i32>{70, 71, 72});
   output<i32> out(16);
-  kernel(on(), 1, *in, *out);
+  launch(kernel, 1, *in, *out);
   check_equal<i32>("crossing zero", out.read(), {-2, -1, -1, -1, -1, -1, -1, -1, 70, 71, 71, 71, 71, 71, 71, 71});
 }
 
@@ -375,21 +375,21 @@ TEST_CASE("an assertion on the device names itself and its line; the next launch
     return; // a GPU's trap ends its context, and with it this process's other tests
   auto x = iota<i32>(32);
   output<i32> out(32);
-  kernel.with_options({.debug = true})(on(), 1, *input<i32>(x), *out);
+  launch(kernel.with_options({.debug = true}), 1, *input<i32>(x), *out);
   check_equal<i32>("assertion that holds", out.read(), x);
   x[17] = -1;
   input<i32> bad(x);
-  kernel(on(), 1, *bad, *out); // not compiled in
+  launch(kernel, 1, *bad, *out); // not compiled in
   check_equal<i32>("without debug", out.read(), x);
   try {
-    kernel.with_options({.debug = true})(on(), 1, *bad, *out);
+    launch(kernel.with_options({.debug = true}), 1, *bad, *out);
     FAIL("the assertion did not stop the kernel");
   } catch (const tessera::error &e) {
     CHECK(e.stage() == tessera::stage::execute);
     CHECK(std::string(e.what()).find("the input must not be negative") != std::string::npos);
     CHECK(std::string(e.what()).find("control.cpp") != std::string::npos);
   }
-  kernel.with_options({.debug = true})(on(), 1, *input<i32>(iota<i32>(32)), *out);
+  launch(kernel.with_options({.debug = true}), 1, *input<i32>(iota<i32>(32)), *out);
   check_equal<i32>("afterwards", out.read(), iota<i32>(32));
 }
 
@@ -403,7 +403,7 @@ TEST_CASE("facts the user states are used and do no harm where they hold") {
   const auto x = random<float>(256, -1, 1);
   input<float> in(x);
   output<float> out(256);
-  kernel(on(), 4, *in, *out, 64);
+  launch(kernel, 4, *in, *out, 64);
   std::vector<float> want(256);
   for (int i = 0; i < 256; ++i)
     want[i] = x[i] + 1;

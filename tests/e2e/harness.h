@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <random>
 #include <string>
 #include <type_traits>
@@ -25,6 +26,18 @@ using tl::i16, tl::i32, tl::i64, tl::i8, tl::u16, tl::u32, tl::u64, tl::u8;
 /// The device of --target, and its default stream.
 const tessera::device &dev();
 const tessera::stream &on();
+/// The target of --also-compile: what is launched is compiled for it too, so that code of absent GPUs is at least
+/// assembled.
+const std::optional<tessera::target> &also_compile();
+
+/// Runs a kernel on the device under test.
+template <class K, class... A>
+void launch(const K &kernel, tessera::detail::launch_grid<typename K::config> grid, A &&...args) {
+  if (also_compile())
+    for (auto spec : {tessera::specialization{}, tessera::specialization::aligned()})
+      kernel.compile_for(*also_compile(), spec);
+  kernel(on(), grid, args...);
+}
 
 template <class T> constexpr bool is_small_float = std::is_same_v<T, f16> || std::is_same_v<T, bf16>;
 template <class T> constexpr bool is_float = std::is_floating_point_v<T> || is_small_float<T>;
@@ -42,7 +55,7 @@ constexpr int max_exponent = std::is_same_v<T, f16>    ? 16
                              : std::is_same_v<T, bf16> ? 128
                                                        : std::numeric_limits<T>::max_exponent;
 
-template <class T> const char *type_name() {
+template <class T> std::string type_name() {
   return std::is_same_v<T, bool>     ? "bool"
          : std::is_same_v<T, f16>    ? "f16"
          : std::is_same_v<T, bf16>   ? "bf16"

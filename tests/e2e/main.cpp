@@ -1,4 +1,5 @@
-// Runs the suite on one target: e2e --target=cpu [doctest options, such as -ts=reduce].
+// Runs the suite on one target: tessera-e2e --target=cpu [--also-compile=cuda:sm_90a] [doctest options, such as
+// -ts=reduce].
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <cstdio>
 #include <optional>
@@ -7,9 +8,11 @@
 
 namespace {
 std::optional<tessera::device> device;
-}
+std::optional<tessera::target> second;
+} // namespace
 
 const tessera::device &e2e::dev() { return *device; }
+const std::optional<tessera::target> &e2e::also_compile() { return second; }
 const tessera::stream &e2e::on() {
   static const auto stream = tessera::stream::default_of(*device);
   return stream;
@@ -17,10 +20,12 @@ const tessera::stream &e2e::on() {
 
 int main(int argc, char **argv) {
   std::string target = "cpu";
-  for (int i = 1; i < argc; ++i)
-    if (std::string_view(argv[i]).starts_with("--target="))
-      target = argv[i] + 9;
   try {
+    for (int i = 1; i < argc; ++i)
+      if (const std::string_view arg = argv[i]; arg.starts_with("--target="))
+        target = arg.substr(9);
+      else if (arg.starts_with("--also-compile="))
+        second = tessera::parse_target(arg.substr(15));
     device = tessera::device::open(target);
   } catch (const tessera::error &e) {
     std::fprintf(stderr, "%s\n", e.what());

@@ -60,12 +60,12 @@ template <class T> void test_copy() {
     const auto x = random<T>(n, -100, 100);
     input<T> in(x);
     output<T> out(n);
-    kernel.with({.block = 256})(on(), tl::cdiv(n, 256), *in, *out, n);
+    launch(kernel.with({.block = 256}), tl::cdiv(n, 256), *in, *out, n);
     check_equal<T>("copy of " + std::to_string(n), out.read(), x);
     // Both pointers one element further: less aligned than the first launch of the same kernel.
     if (n > 1) {
       output<T> shifted(n);
-      kernel.with({.block = 256})(on(), tl::cdiv(n - 1, 256), (*in).slice(1), (*shifted).slice(1), n - 1);
+      launch(kernel.with({.block = 256}), tl::cdiv(n - 1, 256), (*in).slice(1), (*shifted).slice(1), n - 1);
       auto got = shifted.read();
       CHECK(output<T>::is_poison(got[0]));
       check_equal<T>("shifted copy", part(got, 1, n - 1), part(x, 1, n - 1));
@@ -86,7 +86,7 @@ template <class T> void test_narrow_masks(int num_warps) {
         if (constant && block != 512)
           continue;
         output<T> out(std::vector<T>(1024, make<T>(0)));
-        kernel.with({.block = block, .limit = constant ? m : -1}, {.num_warps = num_warps})(on(), 1, *out, m);
+        launch(kernel.with({.block = block, .limit = constant ? m : -1}, {.num_warps = num_warps}), 1, *out, m);
         std::vector<T> want(1024, make<T>(0));
         std::fill(want.begin(), want.begin() + m, make<T>(1));
         check_equal<T>("first " + std::to_string(m) + " of " + std::to_string(block), out.read(), want);
@@ -108,14 +108,14 @@ template <class T> void test_overrun() {
     for (bool first : {false, true}) {
       fenced<T> in(x, first);
       output<T> out(8);
-      read(on(), 1, in.data(), *out, s);
+      launch(read, 1, in.data(), *out, s);
       std::vector<T> want(8);
       for (int i = 0; i < 8; ++i)
         want[i] = i + s >= 0 && i + s < 8 ? x[i + s] : make<T>(-1);
       check_equal<T>("window at " + std::to_string(s), out.read(), want);
 
       output<T> stored(std::vector<T>(8, make<T>(99)));
-      write(on(), 1, *stored, s);
+      launch(write, 1, *stored, s);
       std::vector<T> kept(8, make<T>(99));
       for (int i = 0; i < 8; ++i)
         if (i + s >= 0 && i + s < 8)
@@ -160,7 +160,7 @@ TEST_CASE("masked-off lanes without `other` are 0") {
   const auto x = random<float>(64, 1, 2);
   input<float> in(x);
   output<float> out(64);
-  kernel(on(), 1, *in, *out, 2);
+  launch(kernel, 1, *in, *out, 2);
   std::vector<float> want(64);
   for (int i = 0; i < 64; ++i)
     want[i] = i % 3 < 2 ? x[i] : 0;
@@ -175,7 +175,7 @@ TEST_CASE("a row pitch that is no multiple of the vector width, and shifted outp
   tessera::device_buffer<float> y(dev(), 4 * 1185 + 4);
   for (int shift : {0, 1, 0}) {
     y.fill(-1);
-    kernel(on(), 1, y.slice(shift), 256);
+    launch(kernel, 1, y.slice(shift), 256);
     std::vector<float> want(y.size(), -1);
     for (int i = 0; i < 256; ++i)
       want[shift + i / 64 * 1185 + i % 64] = static_cast<float>(i);
@@ -195,7 +195,7 @@ TEST_CASE("strided, reversed and gathered access") {
   const auto x = iota<i32>(384);
   input<i32> in(x);
   output<i32> out(512);
-  kernel(on(), 1, *in, *out, 3);
+  launch(kernel, 1, *in, *out, 3);
   std::vector<i32> want(512);
   for (int i = 0; i < 128; ++i) {
     want[i] = 3 * i, want[128 + i] = 127 - i, want[256 + i] = 37 * i % 128;
@@ -214,7 +214,7 @@ TEST_CASE("single values: loaded, stored, masked") {
   const auto x = random<float>(8, -1, 1);
   input<float> in(x);
   output<float> out(std::vector<float>(16, 5));
-  kernel(on(), 8, *in, *out, 6);
+  launch(kernel, 8, *in, *out, 6);
   std::vector<float> want(16);
   for (int p = 0; p < 8; ++p) {
     const float v = p < 6 ? x[p] : -1;
@@ -234,7 +234,7 @@ TEST_CASE("cache modifiers, eviction policies and volatile change no value") {
   const auto x = random<float>(256, -1, 1);
   input<float> in(x);
   output<float> out(512);
-  kernel(on(), 1, *in, *out);
+  launch(kernel, 1, *in, *out);
   std::vector<float> want(512);
   for (int i = 0; i < 512; ++i)
     want[i] = 2 * x[i % 256];
@@ -250,7 +250,7 @@ TEST_CASE("a tile of 32768 elements") {
   const auto x = random<float>(n, -1, 1);
   input<float> in(x);
   output<float> out(n);
-  kernel(on(), 1, *in, *out, n);
+  launch(kernel, 1, *in, *out, n);
   std::vector<float> want(n);
   for (int i = 0; i < n; ++i)
     want[i] = x[i] + 1;
@@ -262,11 +262,11 @@ TEST_CASE("offsets of 64 bits; 32-bit products wrap") {
     tl::store(y, b.to<i64>() * stride.to<i64>());
     tl::store(y + 1, (b * stride).to<i64>());
     auto moved = p + b.to<i64>() * stride.to<i64>();
-    tl::store(y + 2, moved.bitcast<i64>() - p.bitcast<i64>());
+    tl::store(y + 2, moved.to<i64>() - p.to<i64>());
   });
   output<i64> out(3);
   tessera::device_buffer<f16> p(dev(), 1);
-  kernel(on(), 1, 319, 7864320, *out, p);
+  launch(kernel, 1, 319, 7864320, *out, p);
   check_equal<i64>("offsets", out.read(), {2508718080, -1786249216, 5017436160});
 }
 

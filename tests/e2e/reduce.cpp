@@ -59,7 +59,7 @@ template <class T> void test_shape(cube s, int axis, int num_warps) {
   input<T> in(x);
   output<T> out(4 * n);
   output<i32> at(2 * n);
-  kernel.with({s, axis}, {.num_warps = num_warps})(on(), 1, *in, *out, *at);
+  launch(kernel.with({s, axis}, {.num_warps = num_warps}), 1, *in, *out, *at);
 
   std::vector<T> hi(n), lo(n), parity(n);
   std::vector<double> sum(n, 0), size(n, 0);
@@ -154,7 +154,7 @@ TEST_CASE("vectors of every length, down to one element") {
     const auto x = random<float>(n, -1, 1);
     input<float> in(x);
     output<float> out(3);
-    kernel.with({.n = n})(on(), 1, *in, *out);
+    launch(kernel.with({.n = n}), 1, *in, *out);
     double sum = 0;
     for (float v : x)
       sum += v;
@@ -178,7 +178,7 @@ TEST_CASE("NaN is ignored, a tile of nothing else gives NaN; ties take the lowes
     input<float> in(x);
     output<float> y(2);
     output<i32> i(2);
-    kernel(on(), 1, *in, *y, *i);
+    launch(kernel, 1, *in, *y, *i);
     check_equal<float>("values", y.read(), values);
     if (check_indices)
       check_equal<i32>("indices", i.read(), indices);
@@ -212,7 +212,7 @@ TEST_CASE("argmax sixteen times over, with tied infinities") {
   input<float> in(x);
   for (int warps : {1, 2, 4, 8}) {
     output<i32> out(16);
-    kernel.with_options({.num_warps = warps})(on(), 1, *in, *out);
+    launch(kernel.with_options({.num_warps = warps}), 1, *in, *out);
     check_equal<i32>("top 16", out.read(), {0, 1, 26, 27, 76, 55, 34, 13, 110, 89, 68, 47, 123, 5, 102, 81});
   }
 }
@@ -238,7 +238,7 @@ TEST_CASE("max over the inner window of a gathered tile") {
       want.push_back(v);
   for (int warps : {1, 2, 4, 8}) {
     output<i32> out(24);
-    kernel.with_options({.num_warps = warps})(on(), 1, *in, *out);
+    launch(kernel.with_options({.num_warps = warps}), 1, *in, *out);
     check_equal<i32>("2 x 2 pooling", out.read(), want);
   }
 }
@@ -250,7 +250,7 @@ TEST_CASE("small integers are summed in at least 32 bits, 64-bit ones in 64") {
   });
   input<i64> in(iota<i64>(8192));
   output<i64> out(32);
-  wide(on(), 32, *in, *out);
+  launch(wide, 32, *in, *out);
   std::vector<i64> want(32);
   for (int p = 0; p < 32; ++p)
     want[p] = 65536 * p + 32640;
@@ -265,7 +265,7 @@ TEST_CASE("small integers are summed in at least 32 bits, 64-bit ones in 64") {
   input<i8> s(std::vector<i8>(256, 127));
   input<u8> u(std::vector<u8>(256, 255));
   output<i32> sums(3);
-  narrow(on(), 1, *s, *u, *sums);
+  launch(narrow, 1, *s, *u, *sums);
   check_equal<i32>("i8, u8, bool", sums.read(), {32512, 65280, 256});
 }
 
@@ -282,7 +282,7 @@ TEST_CASE("a combination of one's own; extents kept") {
   const auto x = random<float>(128, 0.5, 1.5);
   input<float> in(x);
   output<float> out(272);
-  kernel(on(), 1, *in, *out);
+  launch(kernel, 1, *in, *out);
   const auto y = out.read();
   std::vector<double> product(16, 1), minus_max(128), minus_sum(128);
   for (int r = 0; r < 16; ++r)
@@ -325,7 +325,7 @@ TEST_CASE("two tiles reduced together; all axes at once; value and index agree")
   input<float> in(x);
   output<float> out(562);
   output<i32> at(48);
-  kernel(on(), 1, *in, *out, *at);
+  launch(kernel, 1, *in, *out, *at);
   const auto y = out.read();
   std::vector<float> values(48);
   std::vector<i32> indices(48);
@@ -361,7 +361,7 @@ TEST_CASE("NaN passes through a maximum when asked to") {
   x[37] = std::nanf("");
   input<float> in(x);
   output<float> out(2);
-  kernel(on(), 1, *in, *out);
+  launch(kernel, 1, *in, *out);
   check_equal<float>("max, min", out.read(), {x[37], x[37]});
 }
 
@@ -371,11 +371,11 @@ TEST_CASE("two runs are bit-identical") {
   });
   input<float> in(random<float>(4096, -1, 1));
   output<float> out(64);
-  kernel(on(), 64, *in, *out);
+  launch(kernel, 64, *in, *out);
   const auto y = out.read();
   check_equal<float>("64 programs", y, std::vector<float>(64, y[0]));
   output<float> again(64);
-  kernel(on(), 64, *in, *again);
+  launch(kernel, 64, *in, *again);
   check_equal<float>("second launch", again.read(), y);
 }
 

@@ -26,7 +26,7 @@ template <class T> void test_transpose(tile_shape s, int num_warps) {
   const auto x = random<T>(s.rows * s.cols, -100, 100);
   input<T> in(x);
   output<T> by_trans(x.size()), by_pointer(x.size());
-  kernel.with(s, {.num_warps = num_warps})(on(), 1, *in, *by_trans, *by_pointer);
+  launch(kernel.with(s, {.num_warps = num_warps}), 1, *in, *by_trans, *by_pointer);
   std::vector<T> want(x.size());
   for (int r = 0; r < s.rows; ++r)
     for (int c = 0; c < s.cols; ++c)
@@ -68,7 +68,7 @@ TEST_CASE("permutations of three dimensions") {
   const auto x = iota<i32>(512);
   input<i32> in(x);
   output<i32> out(6 * 512);
-  kernel(on(), 1, *in, *out);
+  launch(kernel, 1, *in, *out);
   const auto y = out.read();
   const int extents[3] = {4, 8, 16}, strides[3] = {128, 16, 1};
   const int orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
@@ -93,7 +93,7 @@ TEST_CASE("reshape keeps the row-major order") {
   const auto x = random<i32>(512, -1e6, 1e6);
   input<i32> in(x);
   output<i32> out(2048);
-  kernel(on(), 1, *in, *out);
+  launch(kernel, 1, *in, *out);
   const auto y = out.read();
   for (int k = 0; k < 4; ++k)
     check_equal<i32>("reshape " + std::to_string(k), part(y, 512 * k, 512), x);
@@ -113,7 +113,7 @@ TEST_CASE("expand and broadcast along every dimension") {
   const auto x = random<i32>(24, -50, 50);
   input<i32> in(x);
   output<i32> out(912);
-  kernel(on(), 1, *in, *out);
+  launch(kernel, 1, *in, *out);
   std::vector<i32> want;
   for (int r = 0; r < 16; ++r)
     for (int c = 0; c < 8; ++c)
@@ -146,7 +146,7 @@ TEST_CASE("join, split and cat") {
   const auto x = random<i32>(128, -1e6, 1e6);
   input<i32> in(x);
   output<i32> out(512);
-  kernel(on(), 1, *in, *out);
+  launch(kernel, 1, *in, *out);
   std::vector<i32> want;
   for (int i = 0; i < 64; ++i)
     want.push_back(x[i]), want.push_back(x[64 + i]);
@@ -182,7 +182,7 @@ TEST_CASE("moving values moves bits: infinities, NaN payloads and signed zeros s
   auto run = [&](const std::vector<float> &x) {
     input<float> in(x);
     output<float> out(32);
-    kernel(on(), 1, *in, *out);
+    launch(kernel, 1, *in, *out);
     const auto y = out.read();
     bool same = true;
     for (int i = 0; i < 16; ++i)
@@ -209,7 +209,7 @@ TEST_CASE("a chain through row sums, column sums and transposes") {
       const auto x = random<i32>(s.rows * s.cols, -9, 9);
       input<i32> in(x);
       output<i32> out(x.size());
-      kernel.with(s, {.num_warps = warps})(on(), 1, *in, *out);
+      launch(kernel.with(s, {.num_warps = warps}), 1, *in, *out);
       std::vector<i32> row(s.rows), col(s.cols), turned(x.size()), want(x.size());
       for (int r = 0; r < s.rows; ++r)
         for (int c = 0; c < s.cols; ++c)

@@ -6,7 +6,7 @@ from lit.llvm import llvm_config
 
 config.name = "tessera"
 config.test_format = lit.formats.ShTest(execute_external=False)
-config.suffixes = [".mlir"]
+config.suffixes = [".mlir", ".ttir", ".ttgir"]
 config.excludes = ["Inputs"]
 config.test_source_root = os.path.dirname(__file__)
 config.test_exec_root = config.tessera_lit_dir
@@ -20,6 +20,7 @@ for variable in ("CUDA_VISIBLE_DEVICES", "ASAN_OPTIONS", "UBSAN_OPTIONS", "TESSE
 
 tools = ["tessera-opt", "tessera-translate", "tessera-layout"]
 llvm_config.add_tool_substitutions(tools, [config.tessera_tools_dir])
+config.substitutions.append(("%python", config.python_executable))
 for feature, present in (("ptxas", config.ptxas),):
     if present and not present.endswith("-NOTFOUND"):
         config.available_features.add(feature)

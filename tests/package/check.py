@@ -2,8 +2,8 @@
 """The installed library, seen by a project that uses it.
 
 Installs the build into a scratch prefix, configures tests/package/consumer against it, and checks that one kernel
-compiles in under 3 s of processor time, that its compilation read no header of LLVM or MLIR, that it runs, and that
-libtessera.so exports nothing outside namespace tessera.
+compiles in under 3 s of processor time, that its compilation read no header of LLVM or MLIR, that it runs, that the
+example in README.md does too, and that libtessera.so exports nothing outside namespace tessera.
 """
 import argparse, os, pathlib, re, resource, shutil, subprocess, sys
 
@@ -29,12 +29,14 @@ def main():
     args.add_argument("--build", required=True, type=pathlib.Path, help="the build folder to install from")
     args.add_argument("--flags", default="", help="compiler flags that the library's build needs (sanitizers)")
     args = args.parse_args()
-    here = pathlib.Path(__file__).parent
+    here, args.build = pathlib.Path(__file__).resolve().parent, args.build.resolve()
     scratch = args.build / "package-test"
     shutil.rmtree(scratch, ignore_errors=True)
     prefix, project = scratch / "prefix", scratch / "consumer"
 
     run(args.cmake, "--install", args.build, "--prefix", prefix)
+    readme = (here.parent.parent / "README.md").read_text()
+    (scratch / "readme.cpp").write_text(re.search(r"```cpp\n(.*?)```", readme, re.S)[1])
     run(args.cmake, "-S", here / "consumer", "-B", project, "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}",
         f"-DCMAKE_CXX_COMPILER={args.cxx}", f"-DCMAKE_CXX_FLAGS={args.flags}", "-DCMAKE_BUILD_TYPE=Release")
 
@@ -55,7 +57,8 @@ def main():
         sys.exit("the public headers reach:\n  " + "\n  ".join(foreign))
 
     run("ninja", "-C", project)
-    print(run(project / "consumer", env=dict(os.environ, TESSERA_CACHE_DIR=str(scratch / "cache"))), end="")
+    environment = dict(os.environ, TESSERA_CACHE_DIR=str(scratch / "cache"))
+    print(run(project / "consumer", env=environment), run(project / "readme", env=environment), sep="", end="")
 
     library = next((prefix / "lib").glob("**/libtessera.so"))
     exported = [line.split(" ", 2)[2] for line in run("nm", "-DC", "--defined-only", library).splitlines()]

@@ -13,7 +13,8 @@ int main(int argc, char **argv) {
   const std::string group = argc > 1 ? argv[1] : "";
   int printed = 0;
   for (auto &k : traced_kernels()) {
-    if (!k.file.ends_with("/" + group + ".cpp")) continue;
+    if (!k.file.ends_with("/" + group + ".cpp"))
+      continue;
     try {
       std::cout << k.print() << "\n";
       ++printed;

@@ -19,6 +19,7 @@ struct trace {
   template <class F, class Config = tessera::no_config>
   trace(const char *name, F f, Config c = {}, std::vector<tessera::param_spec> specs = {}, bool locations = false,
         std::source_location w = std::source_location::current()) {
-    traced_kernels().push_back({w.file_name(), name, [=] { return tessera::trace_kernel(name, f, c, specs, w).str(locations); }});
+    traced_kernels().push_back(
+        {w.file_name(), name, [=] { return tessera::trace_kernel(name, f, c, specs, w).str(locations); }});
   }
 };

@@ -3,6 +3,7 @@
 #include "Optimize.h"
 
 #include "tessera/ir/Module.h"
+#include "tessera/ir/Parse.h"
 #include "tessera/ir/Register.h"
 #include "tessera/passes/Pipelines.h"
 
@@ -14,6 +15,7 @@
 #include "llvm/ADT/bit.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Verifier.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <chrono>
@@ -58,7 +60,9 @@ public:
         message += "\n  note: " + note.str();
     }
     return mlir::success();
-  }) {}
+  }) {
+    context->printOpOnDiagnostic(false); // the location says where; the op's text would bury the sentence
+  }
 
   [[noreturn]] void raise(tessera::stage s, llvm::StringRef fallback) const {
     throw error(s, message.empty() ? fallback.str() : message, where);
@@ -184,9 +188,7 @@ ir_module parse_ir(std::string_view text, std::string_view name) {
   p->context = std::make_unique<mlir::MLIRContext>(registry, mlir::MLIRContext::Threading::DISABLED);
   p->context->loadAllAvailableDialects();
   Diagnostics diagnostics(p->context.get());
-  p->module = mlir::parseSourceString<mlir::ModuleOp>(llvm::StringRef(text.data(), text.size()),
-                                                      mlir::ParserConfig(p->context.get()),
-                                                      llvm::StringRef(name.data(), name.size()));
+  p->module = parseModule({text.data(), text.size()}, {name.data(), name.size()}, p->context.get());
   if (!p->module)
     diagnostics.raise(stage::verify, "the text is no module");
   return ir_module(std::move(p));
@@ -224,6 +226,9 @@ void compile_into(compiled_kernel &out, ir_module &owned, const target &t, const
     kernelOf(module);
     if (lastStage == "ttir")
       throw error(stage::codegen, "the module is ttgir already: there is no ttir stage");
+    // Triton's dumps have no shared memory placed and leave barriers to its lowering.
+    if (!module->hasAttr(ttg::sharedAttr))
+      runPipeline(module, out.times, [&](mlir::OpPassManager &pm) { buildSharedMemoryPipeline(pm, t.max_shared_bytes()); });
   } else {
     runPipeline(module, out.times, [](mlir::OpPassManager &pm) { buildTtirPipeline(pm); });
     kernelOf(module);
@@ -262,16 +267,24 @@ void compile_into(compiled_kernel &out, ir_module &owned, const target &t, const
   llvm::Module llvmModule("tessera", llvmContext);
   llvmModule.setTargetTriple(machine->getTargetTriple());
   llvmModule.setDataLayout(machine->createDataLayout());
+  std::vector<std::string> libraries;
   {
     Diagnostics diagnostics(context);
     codegen::Emitter emitter(module, out.options, *info, llvmModule);
     if (failed(emitter.emitKernel(kernel, sharedBytes)))
       diagnostics.raise(stage::codegen, "the kernel cannot be lowered");
+    libraries.assign(emitter.libraries().begin(), emitter.libraries().end());
   }
   std::string broken;
   llvm::raw_string_ostream brokenStream(broken);
   if (llvm::verifyModule(llvmModule, &brokenStream))
     throw error(stage::internal, "the lowering made invalid LLVM IR: " + broken);
+  for (const std::string &path : libraries) {
+    auto file = llvm::MemoryBuffer::getFile(path);
+    if (!file)
+      throw error(stage::codegen, fmt::format("the library '{}' cannot be read: {}", path, file.getError().message()));
+    codegen::linkBitcode(llvmModule, **file);
+  }
   info->linkLibraries(llvmModule);
   out.times.push_back({"llir", millisecondsSince(start)});
   start = Clock::now();

@@ -123,12 +123,15 @@ void Emitter::convertThroughShared(ttg::ConvertLayoutOp op, const ConversionPlan
   }
 }
 
-/// (base ^ constantElements) * elementBytes + scratch: one shift per base, constants last so that they can become part of
-/// the instruction.
+/// (base ^ constantElements) * elementBytes + scratch. Only the bits that the base may have set need the xor; the rest and
+/// the scratch address are one constant, added last so that it can become part of the instruction.
 V Emitter::byteOffset(const Base &base, uint64_t constantElements, unsigned elementBytes, unsigned scratch) {
   unsigned shift = llvm::Log2_32(elementBytes);
-  Base scaled{b.CreateShl(base.value, shift, "", true, true), base.mask << shift};
-  return b.CreateAdd(at(scaled, constantElements << shift), constant(scratch), "", true, true);
+  V offset = b.CreateShl(base.value, shift, "", true, true);
+  if (uint64_t meets = constantElements & base.mask)
+    offset = b.CreateXor(offset, constant(meets << shift));
+  uint64_t rest = ((constantElements & ~base.mask) << shift) + scratch;
+  return rest ? b.CreateAdd(offset, constant(rest), "", true, true) : offset;
 }
 
 } // namespace tessera::codegen

@@ -65,6 +65,8 @@ V Emitter::divide(V a, V c, bool isSigned, bool remainder) {
 }
 
 V Emitter::floatToInt(V v, llvm::Type *to, bool isSigned) {
+  if (V own = target.floatToInt(b, v, to, isSigned))
+    return own;
   return b.CreateIntrinsic(to, isSigned ? Intrinsic::fptosi_sat : Intrinsic::fptoui_sat, {v});
 }
 
@@ -120,6 +122,8 @@ LogicalResult Emitter::emitConstant(mlir::Operation *op, mlir::Attribute value) 
 }
 
 LogicalResult Emitter::emitExternCall(tt::ExternElementwiseOp op) {
+  if (std::string path = op.getLibpath().str(); !path.empty() && !llvm::is_contained(libraryPaths, path))
+    libraryPaths.push_back(path);
   llvm::SmallVector<llvm::Type *> types;
   for (mlir::Value operand : op->getOperands())
     types.push_back(scalarType(operand.getType()));
@@ -317,9 +321,10 @@ std::optional<LogicalResult> Emitter::emitElementwise(mlir::Operation *op) {
       unsigned width = a[0]->getType()->getScalarSizeInBits();
       if (opcode == llvm::Instruction::AShr)
         return b.CreateAShr(a[0], b.CreateBinaryIntrinsic(Intrinsic::umin, a[1], constantLike(a[1], width - 1)));
-      // The amount is masked so that the unused side of the select is no poison.
+      // Masked, not selected: the unused side is no poison, and LLVM 22's NVPTX does not take a 64-bit amount for its low
+      // word, as it does where it finds select(amount < 64, x << amount, 0).
       V inside = b.CreateICmpULT(a[1], constantLike(a[1], width));
-      V amount = b.CreateSelect(inside, a[1], constantLike(a[1], 0));
+      V amount = b.CreateAnd(a[1], constantLike(a[1], width - 1));
       return b.CreateSelect(inside, b.CreateBinOp(opcode, a[0], amount), constantLike(a[0], 0));
     });
   };

@@ -69,13 +69,19 @@ LogicalResult Emitter::emitKernel(mlir::FunctionOpInterface kernel, unsigned sha
 
 llvm::Type *Emitter::scalarType(mlir::Type type) {
   return llvm::TypeSwitch<mlir::Type, llvm::Type *>(mlir::getElementTypeOrSelf(type))
-      .Case<mlir::IntegerType>([&](auto t) { return b.getIntNTy(t.getWidth()); })
+      .Case<mlir::IntegerType>([&](auto t) -> llvm::Type * {
+        unsigned width = t.getWidth();
+        return width == 1 || (width >= 8 && width <= 64 && llvm::isPowerOf2_32(width)) ? b.getIntNTy(width) : nullptr;
+      })
       .Case<mlir::IndexType>([&](auto) { return b.getInt64Ty(); })
       .Case<mlir::Float16Type>([&](auto) { return b.getHalfTy(); })
       .Case<mlir::BFloat16Type>([&](auto) { return b.getBFloatTy(); })
       .Case<mlir::Float32Type>([&](auto) { return b.getFloatTy(); })
       .Case<mlir::Float64Type>([&](auto) { return b.getDoubleTy(); })
-      .Case<tt::PointerType>([&](auto) { return b.getPtrTy(target.globalAddressSpace()); })
+      .Case<tt::PointerType>([&](auto t) -> llvm::Type * {
+        bool global = t.getAddressSpace() == 1 && scalarType(t.getPointeeType());
+        return global ? b.getPtrTy(target.globalAddressSpace()) : nullptr;
+      })
       .Case<ttg::MemDescType>([&](auto) { return b.getInt32Ty(); }) // byte offset of the buffer
       .Default([](auto) { return nullptr; });
 }
@@ -102,7 +108,7 @@ unsigned Emitter::numValues(mlir::Type type) {
 }
 
 llvm::ArrayRef<V> Emitter::get(mlir::Value v) { return values.find(v)->second; }
-void Emitter::set(mlir::Value v, Lanes lanes) { values[v] = std::move(lanes); }
+void Emitter::set(mlir::Value v, Lanes lanes) { values[v] = llvm::ArrayRef<V>(lanes).copy(storage); }
 
 Lanes Emitter::getAsLanes(mlir::Value v, unsigned count) {
   if (isTensor(v))
@@ -236,12 +242,9 @@ void Emitter::addIncoming(llvm::ArrayRef<llvm::PHINode *> phis, llvm::ArrayRef<V
 }
 
 LogicalResult Emitter::emitBlock(mlir::Block &block) {
-  for (mlir::Operation &op : block) {
-    if (debug)
-      b.SetCurrentDebugLocation(debug->locate(op.getLoc()));
+  for (mlir::Operation &op : block)
     if (failed(emitOp(&op)))
       return failure();
-  }
   return success();
 }
 
@@ -249,6 +252,8 @@ LogicalResult Emitter::emitBlock(mlir::Block &block) {
 LogicalResult Emitter::emitRegionWithBlocks(mlir::Region &region) {
   if (region.hasOneBlock())
     return emitBlock(region.front());
+  if (scalarsAreLanes)
+    return region.getParentOp()->emitError("a function with branches cannot be called from a combine region");
 
   llvm::DenseMap<mlir::Block *, llvm::BasicBlock *> blocks;
   llvm::DenseMap<mlir::Block *, llvm::SmallVector<llvm::PHINode *>> phis;
@@ -402,12 +407,16 @@ LogicalResult Emitter::emitWhile(mlir::scf::WhileOp op) {
 }
 
 LogicalResult Emitter::emitOp(mlir::Operation *op) {
+  if (debug)
+    b.SetCurrentDebugLocation(debug->locate(op->getLoc()));
   for (mlir::Type type : op->getResultTypes()) {
     if (!scalarType(type))
-      return op->emitError() << "type " << type << " cannot be lowered";
+      return op->emitError() << "values of type " << type << " cannot be lowered";
     if (auto tensor = mlir::dyn_cast<mlir::RankedTensorType>(type); tensor && !tensor.getEncoding())
       return op->emitError() << "a tile without an encoding cannot be lowered: convert to ttgir first";
   }
+  if (scalarsAreLanes && op->getNumRegions())
+    return op->emitOpError("cannot be lowered inside a combine region: lanes would part ways");
   for (auto family : {&Emitter::emitElementwise, &Emitter::emitShapeOp, &Emitter::emitSharedOp})
     if (auto result = (this->*family)(op))
       return *result;

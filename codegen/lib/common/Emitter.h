@@ -10,6 +10,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/Support/Allocator.h"
 
 namespace mlir::scf {
 class ForOp;
@@ -41,6 +42,8 @@ public:
 
   /// Emits the kernel. Failures are reported as diagnostics at the op that cannot be lowered.
   mlir::LogicalResult emitKernel(mlir::FunctionOpInterface kernel, unsigned sharedBytes);
+  /// Bitcode files that extern_elementwise ops name, each once.
+  llvm::ArrayRef<std::string> libraries() const { return libraryPaths; }
 
 private:
   // ---- values (Emitter.cpp) -----------------------------------------------------------------------------------------
@@ -138,7 +141,7 @@ private:
   mlir::LogicalResult forEachSharedAccess(mlir::Operation *op, mlir::Value tile, mlir::Value buffer,
                                           llvm::function_ref<void(llvm::ArrayRef<unsigned>, V)> fn);
   mlir::LogicalResult storeTile(mlir::Operation *op, mlir::Value tile, mlir::Value buffer);
-  Lanes tagsOf(mlir::Value tile, llvm::ArrayRef<unsigned> registers);
+  Lanes tagsOf(mlir::Value tile, mlir::Value buffer, llvm::ArrayRef<unsigned> registers);
   std::optional<mlir::LogicalResult> emitSharedOp(mlir::Operation *op);
 
   mlir::ModuleOp module;
@@ -150,12 +153,14 @@ private:
   std::unique_ptr<DebugInfo> debug;
   llvm::Function *function = nullptr;
   V lane = nullptr, warp = nullptr, thread = nullptr; ///< ids, computed in the entry block
-  llvm::DenseMap<mlir::Value, Lanes> values;
+  llvm::BumpPtrAllocator storage; ///< of the lanes in `values`: get() stays valid while more values are set
+  llvm::DenseMap<mlir::Value, llvm::ArrayRef<V>> values;
   llvm::DenseMap<mlir::Type, std::unique_ptr<LinearLayout>> layouts;
   llvm::DenseMap<mlir::Type, Base> bases; ///< of make_range results: one index computation per layout
   llvm::SmallVector<Lanes, 2> yielded;    ///< operands of the terminator met last, per enclosing region
   bool scalarsAreLanes = false;           ///< inside a combine region a scalar of the IR is a lane value
   unsigned callDepth = 0;
+  llvm::SmallVector<std::string> libraryPaths;
 };
 
 } // namespace tessera::codegen

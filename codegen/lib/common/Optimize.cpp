@@ -2,11 +2,35 @@
 // control flow around barriers and exchanges between lanes.
 #include "Optimize.h"
 
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Analysis/CGSCCPassManager.h"
 #include "llvm/Analysis/LoopAnalysisManager.h"
+#include "llvm/Bitcode/BitcodeReader.h"
+#include "llvm/Linker/Linker.h"
 #include "llvm/Passes/PassBuilder.h"
+#include "llvm/Transforms/IPO/Internalize.h"
+
+#include <tessera/error.h>
 
 namespace tessera::codegen {
+
+void linkBitcode(llvm::Module &m, llvm::MemoryBufferRef bitcode) {
+  auto fail = [&](const std::string &why) {
+    throw error(stage::codegen, "the library '" + bitcode.getBufferIdentifier().str() + "' cannot be linked: " + why);
+  };
+  auto library = llvm::getLazyBitcodeModule(bitcode, m.getContext());
+  if (!library)
+    fail(llvm::toString(library.takeError()));
+  (*library)->setDataLayout(m.getDataLayout());
+  (*library)->setTargetTriple(m.getTargetTriple());
+  llvm::StringSet<> own;
+  for (llvm::GlobalValue &g : m.global_values())
+    if (!g.isDeclaration() || !llvm::isa<llvm::Function>(g))
+      own.insert(g.getName());
+  if (llvm::Linker::linkModules(m, std::move(*library), llvm::Linker::LinkOnlyNeeded))
+    fail("its code does not fit");
+  llvm::internalizeModule(m, [&](const llvm::GlobalValue &g) { return own.contains(g.getName()); });
+}
 
 void optimize(llvm::Module &m, llvm::TargetMachine &tm) {
   llvm::PipelineTuningOptions tuning;

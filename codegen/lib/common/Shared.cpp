@@ -62,11 +62,18 @@ LogicalResult Emitter::forEachSharedAccess(mlir::Operation *op, mlir::Value tile
   return success();
 }
 
-Lanes Emitter::tagsOf(mlir::Value tile, llvm::ArrayRef<unsigned> registers) {
+/// The index of each element in the tile as it was stored: through a transposed view it is that of the untransposed one.
+Lanes Emitter::tagsOf(mlir::Value tile, mlir::Value buffer, llvm::ArrayRef<unsigned> registers) {
   Lanes tags;
   if (!target.wantsTags())
     return tags;
-  const LinearLayout &layout = layoutOf(tile.getType());
+  LinearLayout layout = layoutOf(tile.getType());
+  for (; auto view = buffer.getDefiningOp<ttg::MemDescTransOp>(); buffer = view.getSrc()) {
+    llvm::SmallVector<int32_t> inverse(view.getOrder().size());
+    for (auto [i, dim] : llvm::enumerate(view.getOrder()))
+      inverse[dim] = i;
+    layout = layout.transpose(inverse);
+  }
   Base base = baseOf(layout);
   for (unsigned r : registers)
     tags.push_back(at(base, registerImage(layout, r)));
@@ -82,7 +89,7 @@ LogicalResult Emitter::storeTile(mlir::Operation *op, mlir::Value tile, mlir::Va
     Lanes data;
     for (unsigned r : registers)
       data.push_back(toMemory(values[r], memory));
-    target.storeShared(b, memory, offset, first, data, tagsOf(tile, registers));
+    target.storeShared(b, memory, offset, first, data, tagsOf(tile, buffer, registers));
   });
 }
 
@@ -100,7 +107,7 @@ std::optional<LogicalResult> Emitter::emitSharedOp(mlir::Operation *op) {
         llvm::Type *memory = memoryType(o.getType()), *scalar = scalarType(o.getType());
         Lanes result(numValues(o.getType()));
         auto done = forEachSharedAccess(o, o.getResult(), o.getSrc(), [&](llvm::ArrayRef<unsigned> registers, V offset) {
-          auto loaded = target.loadShared(b, memory, registers.size(), offset, nullptr, tagsOf(o.getResult(), registers));
+          auto loaded = target.loadShared(b, memory, registers.size(), offset, nullptr, tagsOf(o.getResult(), o.getSrc(), registers));
           for (auto [r, v] : llvm::zip_equal(registers, loaded))
             result[r] = fromMemory(v, scalar);
         });

@@ -4,6 +4,7 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Sequence.h"
+#include "llvm/ADT/SmallVectorExtras.h"
 
 #include <cstddef>
 
@@ -15,6 +16,21 @@ namespace tessera::codegen {
 
 static unsigned storeBytes(Type *type) { return type->isPointerTy() ? 8 : (type->getScalarSizeInBits() + 7) / 8; }
 static Align alignOf(unsigned bytes) { return Align(bytes ? bytes & -bytes : 1); }
+
+// f16 and bf16 move as integers: without hardware for them, the code generator would convert each element to f32 and back.
+static bool isSmallFloat(Type *type) { return type->getScalarType()->isHalfTy() || type->getScalarType()->isBFloatTy(); }
+static V asBits(Builder &b, V v) {
+  return v && isSmallFloat(v->getType()) ? b.CreateBitCast(v, v->getType()->getWithNewType(b.getInt16Ty())) : v;
+}
+static SmallVector<V> asBits(Builder &b, ArrayRef<V> values) {
+  return map_to_vector(values, [&](V v) { return asBits(b, v); });
+}
+static V fromBits(Builder &b, V v, Type *elem) {
+  return isSmallFloat(elem) ? b.CreateBitCast(v, v->getType()->getWithNewType(elem)) : v;
+}
+static SmallVector<V> fromBits(Builder &b, ArrayRef<V> values, Type *elem) {
+  return map_to_vector(values, [&](V v) { return fromBits(b, v, elem); });
+}
 
 // ---- one vector access -------------------------------------------------------------------------------------------------
 
@@ -116,11 +132,12 @@ void CpuTargetInfo::perLaneStore(B &b, V ptrs, V pred, V value, unsigned alignme
 // ---- checked accesses --------------------------------------------------------------------------------------------------
 
 SmallVector<V> CpuTargetInfo::checkedAccess(B &b, StringRef helper, Type *elem, unsigned vec, V address, V pred,
-                                            ArrayRef<V> tags, ArrayRef<V> data, unsigned alignment) {
+                                            ArrayRef<V> tags, ArrayRef<V> data, unsigned alignment, bool run) {
   Type *vector = laneType(elem);
   unsigned bytes = storeBytes(elem);
-  Constant *access = ConstantStruct::getAnon(
-      {b.getInt32(lanes), b.getInt32(bytes), b.getInt32(vec), b.getInt32(alignment), site(b, false)});
+  bool isLoad = helper.ends_with("load");
+  Constant *access = ConstantStruct::getAnon({b.getInt32(lanes), b.getInt32(bytes), b.getInt32(vec), b.getInt32(alignment),
+                                              b.getInt32(run ? bytes * vec : 0), site(b, false)});
   auto *constant = new GlobalVariable(*kernel->getParent(), access->getType(), true, GlobalValue::PrivateLinkage, access, "access");
   constant->setUnnamedAddr(GlobalValue::UnnamedAddr::Global);
   auto write = [&](StringRef purpose, ArrayRef<V> values) -> V {
@@ -131,15 +148,15 @@ SmallVector<V> CpuTargetInfo::checkedAccess(B &b, StringRef helper, Type *elem, 
     return memory;
   };
   V tagMemory = tags.size() == vec ? write("tags", tags) : ConstantPointerNull::get(b.getPtrTy());
-  V dataMemory = write("data", data);
-  V addressMemory = write("address", {address});
-  SmallVector<V> args = {context, constant, laneMask(b, pred), addressMemory};
+  // What all lanes load needs no initial value.
+  V dataMemory = isLoad && !pred ? slot(b, "data", ArrayType::get(vector, vec)) : write("data", data);
+  SmallVector<V> args = {context, constant, laneMask(b, pred), run ? firstLane(b, address) : write("address", {address})};
   if (!address->getType()->getScalarType()->isPointerTy())
     args.push_back(tagMemory);
   args.push_back(dataMemory);
   call(b, helper, args);
   SmallVector<V> result;
-  if (helper.ends_with("load"))
+  if (isLoad)
     for (unsigned i = 0; i < vec; ++i)
       result.push_back(b.CreateLoad(vector, b.CreateConstInBoundsGEP1_32(vector, dataMemory, i)));
   return result;
@@ -177,6 +194,8 @@ static V interleave(Builder &b, ArrayRef<V> values) {
 
 SmallVector<V> CpuTargetInfo::loadGlobal(B &b, Type *elem, unsigned vec, V ptr, V pred, ArrayRef<V> other,
                                          const AccessHints &hints) {
+  if (isSmallFloat(elem))
+    return fromBits(b, loadGlobal(b, b.getInt16Ty(), vec, ptr, pred, asBits(b, other), hints), elem);
   unsigned bytes = storeBytes(elem);
   countLanes(b, offsetof(tessera_cpu_context, bytes_loaded), pred, bytes * vec);
   SmallVector<V> initial(other.begin(), other.end());
@@ -185,7 +204,7 @@ SmallVector<V> CpuTargetInfo::loadGlobal(B &b, Type *elem, unsigned vec, V ptr, 
   if (emulated) {
     // NVIDIA faults on a vector access that is not naturally aligned; AMD needs 4 bytes.
     unsigned needed = std::min(bytes * vec, amd ? 4u : 16u);
-    return checkedAccess(b, "tessera_cpu_global_load", elem, vec, ptr, pred, {}, initial, needed);
+    return checkedAccess(b, "tessera_cpu_global_load", elem, vec, ptr, pred, {}, initial, needed, hints.contiguousLanes);
   }
   SmallVector<V> result;
   if (!hints.contiguousLanes) {
@@ -207,10 +226,13 @@ SmallVector<V> CpuTargetInfo::loadGlobal(B &b, Type *elem, unsigned vec, V ptr, 
 }
 
 void CpuTargetInfo::storeGlobal(B &b, Type *elem, V ptr, V pred, ArrayRef<V> values, const AccessHints &hints) {
+  if (isSmallFloat(elem))
+    return storeGlobal(b, b.getInt16Ty(), ptr, pred, asBits(b, values), hints);
   unsigned bytes = storeBytes(elem), vec = values.size();
   countLanes(b, offsetof(tessera_cpu_context, bytes_stored), pred, bytes * vec);
   if (emulated) {
-    checkedAccess(b, "tessera_cpu_global_store", elem, vec, ptr, pred, {}, values, std::min(bytes * vec, amd ? 4u : 16u));
+    checkedAccess(b, "tessera_cpu_global_store", elem, vec, ptr, pred, {}, values, std::min(bytes * vec, amd ? 4u : 16u),
+                  hints.contiguousLanes);
     return;
   }
   if (hints.contiguousLanes) {
@@ -224,6 +246,8 @@ void CpuTargetInfo::storeGlobal(B &b, Type *elem, V ptr, V pred, ArrayRef<V> val
 
 // A masked scalar access goes to a slot of the stack instead: no branch, so that a target may be asked anywhere.
 V CpuTargetInfo::loadUniform(B &b, Type *elem, V ptr, V pred, V other, const AccessHints &hints) {
+  if (isSmallFloat(elem))
+    return fromBits(b, loadUniform(b, b.getInt16Ty(), ptr, pred, asBits(b, other), hints), elem);
   countUniform(b, offsetof(tessera_cpu_context, bytes_loaded), pred, elem);
   if (pred) {
     V memory = slot(b, "uniform", elem);
@@ -234,6 +258,7 @@ V CpuTargetInfo::loadUniform(B &b, Type *elem, V ptr, V pred, V other, const Acc
 }
 
 void CpuTargetInfo::storeUniform(B &b, V ptr, V pred, V value, const AccessHints &hints) {
+  value = asBits(b, value);
   countUniform(b, offsetof(tessera_cpu_context, bytes_stored), pred, value->getType());
   if (numWarps > 1) {
     V first = b.CreateICmpEQ(warp, b.getInt32(0));
@@ -247,11 +272,14 @@ void CpuTargetInfo::storeUniform(B &b, V ptr, V pred, V value, const AccessHints
 // ---- shared memory -----------------------------------------------------------------------------------------------------
 
 SmallVector<V> CpuTargetInfo::loadShared(B &b, Type *elem, unsigned vec, V offset, V pred, ArrayRef<V> tags) {
+  if (isSmallFloat(elem))
+    return fromBits(b, loadShared(b, b.getInt16Ty(), vec, offset, pred, tags), elem);
   unsigned bytes = storeBytes(elem);
   SmallVector<V> result;
   if (emulated) {
     SmallVector<V> initial(vec, Constant::getNullValue(laneType(elem)));
-    return checkedAccess(b, "tessera_cpu_shared_load", elem, vec, offset, pred, tags, initial, std::min(bytes * vec, 16u));
+    return checkedAccess(b, "tessera_cpu_shared_load", elem, vec, offset, pred, tags, initial,
+                         std::min(bytes * vec, 16u), false);
   }
   for (unsigned i = 0; i < vec; ++i)
     result.push_back(perLaneLoad(b, elem, sharedPointers(b, offset, i * bytes), pred, nullptr, bytes));
@@ -259,9 +287,11 @@ SmallVector<V> CpuTargetInfo::loadShared(B &b, Type *elem, unsigned vec, V offse
 }
 
 void CpuTargetInfo::storeShared(B &b, Type *elem, V offset, V pred, ArrayRef<V> values, ArrayRef<V> tags) {
+  if (isSmallFloat(elem))
+    return storeShared(b, b.getInt16Ty(), offset, pred, asBits(b, values), tags);
   unsigned bytes = storeBytes(elem), vec = values.size();
   if (emulated) {
-    checkedAccess(b, "tessera_cpu_shared_store", elem, vec, offset, pred, tags, values, std::min(bytes * vec, 16u));
+    checkedAccess(b, "tessera_cpu_shared_store", elem, vec, offset, pred, tags, values, std::min(bytes * vec, 16u), false);
     return;
   }
   for (unsigned i = 0; i < vec; ++i)

@@ -54,9 +54,11 @@ private:
   V runLoad(B &b, llvm::Type *vector, V ptr, V pred, V other, const AccessHints &hints);
   void runStore(B &b, V ptr, V pred, V value, const AccessHints &hints);
   V sharedPointers(B &b, V offset, unsigned bytes);
-  /// Calls one of the executor's checked accesses; `data` is null for a load, whose result is returned.
+  /// Calls one of the executor's checked accesses. `data` is what is stored, or what inactive lanes get from a load; `run`:
+  /// the lanes' addresses follow one another. Returns what was loaded.
   llvm::SmallVector<V> checkedAccess(B &b, llvm::StringRef helper, llvm::Type *elem, unsigned vec, V address, V pred,
-                                     llvm::ArrayRef<V> tags, llvm::ArrayRef<V> data, unsigned alignment);
+                                     llvm::ArrayRef<V> tags, llvm::ArrayRef<V> data, unsigned alignment,
+                                     bool run);
   V slot(B &b, llvm::StringRef purpose, llvm::Type *type);
   V laneMask(B &b, V pred);  ///< pred as i64, bit l = lane l; all lanes where null
   llvm::Constant *site(B &b, bool asPointer);

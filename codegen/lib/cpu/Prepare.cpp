@@ -1,8 +1,8 @@
 // Rewrites of a kernel's module before optimisation, where x86 would make long code, call functions that do not exist
 // everywhere, or differ from a GPU:
-//   - f16 and bf16 arithmetic is done in f32 and rounded after every operation;
+//   - f16 and bf16 arithmetic is done in f32 and rounded after every operation, moves of them are moves of integers;
 //   - f32/f64 -> bf16 and f64 -> f16 round once, to nearest even, denormals kept (hardware bf16 conversion flushes them);
-//   - vector integer division is one outlined function a type: by f64 up to 32 bits, lane by lane for 64.
+//   - vector integer division is one outlined function a type, by f64 up to 32 bits, lane by lane for 64; so is fmod.
 #include "CpuTargetInfo.h"
 
 #include "llvm/IR/InstIterator.h"
@@ -66,6 +66,49 @@ static V widen(Builder &b, V v) {
   return b.CreateBitCast(b.CreateShl(bits, 16), f32);
 }
 
+/// A 64-bit integer that f64 holds exactly and that a later rounding to few bits takes for `v`: where v needs more than 53
+/// bits, the low ones become one that says whether any was set.
+static V fitDouble(Builder &b, V v, bool isSigned) {
+  Type *type = v->getType();
+  if (type->getScalarSizeInBits() <= 53)
+    return v;
+  constexpr uint64_t limit = uint64_t(1) << 53, low = 2047;
+  V fits = isSigned ? b.CreateICmpULT(b.CreateAdd(v, splatLike(type, limit)), splatLike(type, 2 * limit))
+                    : b.CreateICmpULT(v, splatLike(type, limit));
+  V any = b.CreateZExt(b.CreateIsNotNull(b.CreateAnd(v, splatLike(type, low))), type);
+  V sticky = b.CreateOr(b.CreateAnd(v, splatLike(type, ~low)), b.CreateShl(any, 11));
+  return b.CreateSelect(fits, v, sticky);
+}
+
+/// Moves of f16 and bf16 as moves of 16-bit integers; nullptr where `inst` is none.
+static V movedAsBits(Builder &b, Instruction &inst) {
+  Type *type = inst.getType();
+  auto bits = [&](Builder &b, V v) { return isSmallFloat(v->getType()) ? b.CreateBitCast(v, like(v->getType(), b.getInt16Ty())) : v; };
+  if (!isSmallFloat(type))
+    return nullptr;
+  V moved = nullptr;
+  if (auto *select = dyn_cast<SelectInst>(&inst)) {
+    moved = b.CreateSelect(select->getCondition(), bits(b, select->getTrueValue()), bits(b, select->getFalseValue()));
+  } else if (auto *shuffle = dyn_cast<ShuffleVectorInst>(&inst)) {
+    moved = b.CreateShuffleVector(bits(b, shuffle->getOperand(0)), bits(b, shuffle->getOperand(1)), shuffle->getShuffleMask());
+  } else if (isa<ExtractElementInst>(inst)) {
+    moved = b.CreateExtractElement(bits(b, inst.getOperand(0)), inst.getOperand(1));
+  } else if (isa<InsertElementInst>(inst)) {
+    moved = b.CreateInsertElement(bits(b, inst.getOperand(0)), bits(b, inst.getOperand(1)), inst.getOperand(2));
+  } else if (isa<FreezeInst>(inst)) {
+    moved = b.CreateFreeze(bits(b, inst.getOperand(0)));
+  } else if (auto *phi = dyn_cast<PHINode>(&inst)) {
+    PHINode *integers = b.CreatePHI(like(type, b.getInt16Ty()), phi->getNumIncomingValues());
+    for (unsigned i = 0; i < phi->getNumIncomingValues(); ++i) {
+      IRBuilder<> at(phi->getIncomingBlock(i)->getTerminator());
+      integers->addIncoming(bits(at, phi->getIncomingValue(i)), phi->getIncomingBlock(i));
+    }
+    b.SetInsertPoint(phi->getParent(), phi->getParent()->getFirstInsertionPt());
+    moved = integers;
+  }
+  return moved ? b.CreateBitCast(moved, type) : nullptr;
+}
+
 /// The same value computed without arithmetic on f16 or bf16; nullptr where `inst` has none.
 static V widenedOperation(Builder &b, Instruction &inst) {
   Type *type = inst.getType();
@@ -84,7 +127,8 @@ static V widenedOperation(Builder &b, Instruction &inst) {
     case Instruction::SIToFP: case Instruction::UIToFP:
       if (!isSmallFloat(type))
         return nullptr;
-      return narrow(b, b.CreateCast(cast->getOpcode(), inst.getOperand(0), like(type, b.getDoubleTy())), type);
+      return narrow(b, b.CreateCast(cast->getOpcode(), fitDouble(b, inst.getOperand(0), isa<SIToFPInst>(inst)),
+                                    like(type, b.getDoubleTy())), type);
     case Instruction::FPToSI: case Instruction::FPToUI:
       return isSmallFloat(from) ? b.CreateCast(cast->getOpcode(), widen(b, inst.getOperand(0)), type) : nullptr;
     default: return nullptr;
@@ -124,11 +168,15 @@ static V widenedOperation(Builder &b, Instruction &inst) {
   }
 }
 
-// ---- integer division --------------------------------------------------------------------------------------------------
+// ---- division ----------------------------------------------------------------------------------------------------------
 
 static V outlinedDivision(Builder &b, BinaryOperator &op) {
   auto *type = dyn_cast<FixedVectorType>(op.getType());
   Instruction::BinaryOps code = op.getOpcode();
+  if (type && code == Instruction::FRem)
+    return callOutlined(b, "frem." + typeName(type), type, {op.getOperand(0), op.getOperand(1)}, [&](Builder &b, ArrayRef<V> args) {
+      return mapLanes(b, type, args, [](Builder &b, ArrayRef<V> x) { return b.CreateFRem(x[0], x[1]); });
+    });
   bool isSigned = code == Instruction::SDiv || code == Instruction::SRem;
   bool remainder = code == Instruction::SRem || code == Instruction::URem;
   if (!type || isa<Constant>(op.getOperand(1)) || !(isSigned || remainder || code == Instruction::UDiv))
@@ -200,6 +248,8 @@ void prepareForHost(Module &m, bool countFlops) {
   for (Instruction *inst : work) {
     IRBuilder<> b(inst);
     V value = widenedOperation(b, *inst);
+    if (!value)
+      value = movedAsBits(b, *inst);
     if (auto *binary = dyn_cast<BinaryOperator>(inst); binary && !value)
       value = outlinedDivision(b, *binary);
     if (!value)

@@ -2,16 +2,14 @@
 // libclc where precision is, libclc for all of f64.
 #include "NvidiaTargetInfo.h"
 
-#include "llvm/Bitcode/BitcodeReader.h"
+#include "../common/Optimize.h"
+
 #include "llvm/IR/InlineAsm.h"
-#include "llvm/Linker/Linker.h"
-#include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Transforms/IPO/Internalize.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
 
 #include <cmath>
 #include <numbers>
-
-#include <tessera/error.h>
 
 // The functions of libclc that are called below, cut out at build time (codegen/cmake/LibclcNvptx.cmake).
 extern "C" {
@@ -52,18 +50,36 @@ void NvidiaTargetInfo::linkLibraries(llvm::Module &m) const {
   if (!needed)
     return;
   llvm::StringRef bitcode(tessera_libclc_nvptx, tessera_libclc_nvptx_end - tessera_libclc_nvptx);
-  auto library = llvm::getLazyBitcodeModule(llvm::MemoryBufferRef(bitcode, "libclc"), m.getContext());
-  if (!library)
-    throw error(stage::internal, "the embedded math library cannot be read: " + llvm::toString(library.takeError()));
-  (*library)->setDataLayout(m.getDataLayout());
-  (*library)->setTargetTriple(m.getTargetTriple());
-  std::string kernel;
-  for (llvm::Function &f : m)
-    if (f.getCallingConv() == llvm::CallingConv::PTX_Kernel)
-      kernel = f.getName();
-  if (llvm::Linker::linkModules(m, std::move(*library), llvm::Linker::LinkOnlyNeeded))
-    throw error(stage::internal, "the embedded math library cannot be linked");
-  llvm::internalizeModule(m, [&](const llvm::GlobalValue &g) { return g.getName() == kernel || g.getName() == "shared_memory"; });
+  linkBitcode(m, llvm::MemoryBufferRef(bitcode, "libclc"));
+  // libclc allows its own divisions 2.5 ulp; the fast form has 2. LLVM would take the correctly rounded one.
+  if (!preciseMath)
+    for (llvm::Function &f : m)
+      for (llvm::Instruction &i : llvm::make_early_inc_range(llvm::instructions(f)))
+        if (i.getOpcode() == llvm::Instruction::FDiv && i.getType()->isFloatTy() && i.hasMetadata(llvm::LLVMContext::MD_fpmath)) {
+          llvm::IRBuilder<> b(&i);
+          i.replaceAllUsesWith(instruction(b, "div.full.f32", {i.getOperand(0), i.getOperand(1)}));
+          i.eraseFromParent();
+        }
+}
+
+V NvidiaTargetInfo::floatToInt(B &b, V v, llvm::Type *to, bool isSigned) {
+  // cvt.rzi to 32 bits saturates and takes NaN to 0, except from f64. Narrower integers are clamped from there.
+  unsigned width = to->getIntegerBitWidth();
+  if (v->getType()->isDoubleTy() || width > 32 || width == 1)
+    return nullptr;
+  if (!v->getType()->isFloatTy())
+    v = b.CreateFPExt(v, b.getFloatTy());
+  V wide = b.CreateIntrinsic(b.getInt32Ty(), isSigned ? Intrinsic::nvvm_f2i_rz : Intrinsic::nvvm_f2ui_rz, {v});
+  if (width == 32)
+    return wide;
+  auto limit = [&](const llvm::APInt &value) { return b.getInt(isSigned ? value.sext(32) : value.zext(32)); };
+  if (isSigned) {
+    wide = b.CreateBinaryIntrinsic(Intrinsic::smax, wide, limit(llvm::APInt::getSignedMinValue(width)));
+    wide = b.CreateBinaryIntrinsic(Intrinsic::smin, wide, limit(llvm::APInt::getSignedMaxValue(width)));
+  } else {
+    wide = b.CreateBinaryIntrinsic(Intrinsic::umin, wide, limit(llvm::APInt::getMaxValue(width)));
+  }
+  return b.CreateTrunc(wide, to);
 }
 
 bool NvidiaTargetInfo::hasNative(MathFn fn, llvm::Type *) const {

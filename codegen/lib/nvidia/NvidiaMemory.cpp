@@ -231,7 +231,13 @@ void NvidiaTargetInfo::storeUniform(B &b, V ptr, V pred, V value, const AccessHi
   storeGlobal(b, value->getType(), ptr, pred ? b.CreateAnd(pred, first) : first, {value}, hints);
 }
 
-V NvidiaTargetInfo::sharedPointer(B &b, V offset) { return b.CreateGEP(b.getInt8Ty(), sharedMemory, offset); }
+V NvidiaTargetInfo::sharedPointer(B &b, V offset) {
+  // A constant at the end of the sum gets a step of its own: it becomes the immediate of the access.
+  auto *sum = llvm::dyn_cast<llvm::BinaryOperator>(offset);
+  if (sum && sum->getOpcode() == llvm::Instruction::Add && llvm::isa<llvm::ConstantInt>(sum->getOperand(1)))
+    return b.CreateGEP(b.getInt8Ty(), b.CreateGEP(b.getInt8Ty(), sharedMemory, sum->getOperand(0)), sum->getOperand(1));
+  return b.CreateGEP(b.getInt8Ty(), sharedMemory, offset);
+}
 
 llvm::SmallVector<V> NvidiaTargetInfo::loadShared(B &b, llvm::Type *elem, unsigned vec, V offset, V pred, llvm::ArrayRef<V>) {
   V ptr = sharedPointer(b, offset);

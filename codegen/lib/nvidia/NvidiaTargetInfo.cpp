@@ -30,7 +30,7 @@ NvidiaArch nvidiaArch(llvm::StringRef arch) {
   static constexpr struct {
     llvm::StringLiteral name;
     NvidiaArch facts;
-  } known[] = {{"sm_80", {80, 70}},    {"sm_86", {86, 71}},    {"sm_87", {87, 74}},    {"sm_89", {89, 78}},
+  } known[] = {{"sm_80", {80, 74}},    {"sm_86", {86, 74}},    {"sm_87", {87, 74}},    {"sm_89", {89, 78}},
                {"sm_90", {90, 78}},    {"sm_90a", {90, 80}},   {"sm_100", {100, 86}},  {"sm_100a", {100, 86}},
                {"sm_103a", {103, 88}}, {"sm_120", {120, 87}}, {"sm_120a", {120, 87}}, {"sm_121a", {121, 88}}};
   std::string names;
@@ -42,7 +42,8 @@ NvidiaArch nvidiaArch(llvm::StringRef arch) {
   throw error(stage::codegen, fmt::format("unknown NVIDIA architecture '{}'; known are {}", arch.str(), names));
 }
 
-NvidiaTargetInfo::NvidiaTargetInfo(const target &t, const compile_options &) : arch(t.arch), facts(nvidiaArch(t.arch)) {}
+NvidiaTargetInfo::NvidiaTargetInfo(const target &t, const compile_options &options)
+    : arch(t.arch), facts(nvidiaArch(t.arch)), preciseMath(options.precise_math) {}
 
 std::unique_ptr<TargetInfo> createNvidiaTargetInfo(const target &t, const compile_options &options) {
   return std::make_unique<NvidiaTargetInfo>(t, options);
@@ -66,7 +67,9 @@ std::unique_ptr<llvm::TargetMachine> NvidiaTargetInfo::createTargetMachine(const
   if (!found)
     throw error(stage::internal, "LLVM was built without the NVPTX target: " + message);
   llvm::TargetOptions target;
-  target.AllowFPOpFusion = options.enable_fp_fusion ? llvm::FPOpFusion::Fast : llvm::FPOpFusion::Strict;
+  // The kernel's own operations carry the flag that lets them fuse; libclc's must not: its exact sums and products of pairs
+  // would be lost.
+  target.AllowFPOpFusion = options.enable_fp_fusion ? llvm::FPOpFusion::Standard : llvm::FPOpFusion::Strict;
   return std::unique_ptr<llvm::TargetMachine>(found->createTargetMachine(triple, arch, fmt::format("+ptx{}", facts.ptx), target,
                                                                          llvm::Reloc::PIC_, std::nullopt,
                                                                          llvm::CodeGenOptLevel::Aggressive));

@@ -9,7 +9,7 @@ using V = llvm::Value *;
 /// What differs between architectures.
 struct NvidiaArch {
   unsigned capability = 0; ///< 80, 86, 90, …
-  unsigned ptx = 0;        ///< lowest PTX version that knows the architecture, as in "+ptx80"
+  unsigned ptx = 0;        ///< lowest PTX version that has all the instructions used here, as in "+ptx80"
 };
 /// Throws tessera::error for an unknown architecture.
 NvidiaArch nvidiaArch(llvm::StringRef arch);
@@ -49,6 +49,7 @@ public:
 
   V math(B &b, MathFn fn, llvm::ArrayRef<V> args, bool precise) override;
   bool hasNative(MathFn fn, llvm::Type *elem) const override;
+  V floatToInt(B &b, V v, llvm::Type *to, bool isSigned) override;
   bool supportsInlineAsm() const override { return true; }
   void assertTrue(B &b, V cond, llvm::StringRef message) override;
   void print(B &b, llvm::StringRef prefix, llvm::ArrayRef<V> values, llvm::ArrayRef<bool> isSigned, bool hex) override;
@@ -60,7 +61,7 @@ private:
   V shuffle(B &b, V v, llvm::Intrinsic::ID id, V operand);
   V specialRegister(B &b, llvm::Intrinsic::ID id, unsigned limit);
   /// An instruction on one type without memory or side effects, as text: "ex2.approx.ftz.f32".
-  V instruction(B &b, llvm::StringRef text, llvm::ArrayRef<V> args);
+  static V instruction(B &b, llvm::StringRef text, llvm::ArrayRef<V> args);
   V libraryCall(B &b, llvm::StringRef name, llvm::ArrayRef<V> args);
   V cachePolicy(B &b, EvictionPolicy policy);
   llvm::SmallVector<V> predicatedLoad(B &b, llvm::Twine opcode, llvm::Type *elem, unsigned vec, V ptr, V pred,
@@ -70,6 +71,7 @@ private:
 
   std::string arch;
   NvidiaArch facts;
+  bool preciseMath;
   V thread = nullptr;
   llvm::GlobalVariable *sharedMemory = nullptr;
 };

@@ -444,13 +444,13 @@ Type MemDescType::parse(AsmParser &parser) {
   if (parser.parseLess() || parser.parseDimensionList(shape, /*allowDynamic=*/false) || parser.parseType(elementType) ||
       parser.parseComma() || parser.parseAttribute(encoding) || parser.parseComma() || parser.parseAttribute(memorySpace))
     return {};
-  while (succeeded(parser.parseOptionalComma())) {
-    if (!isMutable && allocShape.empty() && succeeded(parser.parseOptionalKeyword("mutable"))) {
-      isMutable = true;
-    } else if (!allocShape.empty() || parser.parseDimensionList(allocShape, false, /*withTrailingX=*/false)) {
-      return {};
-    }
+  bool more = succeeded(parser.parseOptionalComma());
+  if (more && succeeded(parser.parseOptionalKeyword("mutable"))) {
+    isMutable = true;
+    more = succeeded(parser.parseOptionalComma());
   }
+  if (more && parser.parseDimensionList(allocShape, /*allowDynamic=*/false, /*withTrailingX=*/false))
+    return {};
   if (parser.parseGreater())
     return {};
   std::function<InFlightDiagnostic()> emit = [&] { return parser.emitError(loc); };

@@ -58,6 +58,10 @@ void TTGDialect::initialize() {
   addInterfaces<Aliases>();
 }
 
+Operation *TTGDialect::materializeConstant(OpBuilder &builder, Attribute value, Type type, Location loc) {
+  return arith::ConstantOp::materialize(builder, value, type, loc);
+}
+
 static unsigned lookup(Operation *op, StringRef name, unsigned otherwise) {
   auto module = isa<ModuleOp>(op) ? op : op->getParentOfType<ModuleOp>().getOperation();
   auto attr = module ? module->getAttrOfType<IntegerAttr>(name) : IntegerAttr();

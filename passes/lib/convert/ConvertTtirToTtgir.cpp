@@ -1,5 +1,5 @@
-// Gives every tile the default layout, in place: types are set, and conversions are put where an op relates its operands'
-// and results' layouts otherwise. No dialect conversion framework: nothing is replaced but types.
+// Gives every tile the default layout, in place: types are set, and conversions are put where an op relates its
+// operands' and results' layouts otherwise. No dialect conversion framework: nothing is replaced but types.
 #include "../Layouts.h"
 #include "tessera/passes/Passes.h"
 
@@ -19,7 +19,8 @@ public:
   void runOnOperation() override {
     ModuleOp module = getOperation();
     auto power = [&](int v, StringRef what) -> LogicalResult {
-      if (v > 0 && llvm::isPowerOf2_32(v)) return success();
+      if (v > 0 && llvm::isPowerOf2_32(v))
+        return success();
       return module.emitError() << what << " must be a positive power of two, not " << v;
     };
     if (failed(power(numWarps, "num-warps")) || failed(power(threadsPerWarp, "threads-per-warp")) ||
@@ -32,7 +33,8 @@ public:
     module->setAttr(ttg::numCTAsAttr, b.getI32IntegerAttr(numCtas));
     module->setAttr(ttg::targetAttr, b.getStringAttr(target));
     for (auto func : module.getOps<tt::FuncOp>())
-      if (failed(convert(func))) return signalPassFailure();
+      if (failed(convert(func)))
+        return signalPassFailure();
   }
 
 private:
@@ -40,9 +42,11 @@ private:
 
   void setDefault(Value v) {
     auto type = layouts::tileType(v);
-    if (!type || type.getEncoding()) return;
+    if (!type || type.getEncoding())
+      return;
     Attribute &encoding = defaults[type];
-    if (!encoding) encoding = layouts::defaultEncoding(&getContext(), type.getShape(), numWarps, threadsPerWarp);
+    if (!encoding)
+      encoding = layouts::defaultEncoding(&getContext(), type.getShape(), numWarps, threadsPerWarp);
     layouts::setEncoding(v, encoding);
   }
 
@@ -51,7 +55,8 @@ private:
   }
 
   LogicalResult convert(tt::FuncOp func) {
-    if (func.isExternal()) return success();
+    if (func.isExternal())
+      return success();
     auto isTile = [](Type t) { return isa<RankedTensorType>(t); };
     if (llvm::any_of(func.getArgumentTypes(), isTile) || llvm::any_of(func.getResultTypes(), isTile))
       return func.emitError("a function that takes or returns tiles must be inlined before layouts are chosen");
@@ -62,16 +67,20 @@ private:
         op->emitError("calls must be inlined before layouts are chosen");
         return WalkResult::interrupt();
       }
-      for (Value result : op->getResults()) setDefault(result);
+      for (Value result : op->getResults())
+        setDefault(result);
       for (Region &region : op->getRegions())
         for (Block &block : region)
-          for (BlockArgument arg : block.getArguments()) setDefault(arg);
-      if (op->getNumOperands() && (layouts::isForced(op) || isa<tt::BroadcastOp, tt::ExpandDimsOp, tt::TransOp, tt::ReshapeOp,
-                                                                tt::GatherOp>(op)))
+          for (BlockArgument arg : block.getArguments())
+            setDefault(arg);
+      if (op->getNumOperands() &&
+          (layouts::isForced(op) ||
+           isa<tt::BroadcastOp, tt::ExpandDimsOp, tt::TransOp, tt::ReshapeOp, tt::GatherOp>(op)))
         related.push_back(op);
       return WalkResult::advance();
     });
-    if (walked.wasInterrupted()) return failure();
+    if (walked.wasInterrupted())
+      return failure();
 
     for (Operation *op : related) {
       OpBuilder b(op);
@@ -83,7 +92,8 @@ private:
           Attribute source = layouts::operandEncoding(op, 0, natural);
           op->setOperand(0, convertTo(b, op->getOperand(0), source));
         }
-        if (!natural || natural == wanted) continue; // natural is null for reductions to scalars
+        if (!natural || natural == wanted)
+          continue; // natural is null for reductions to scalars
         b.setInsertionPointAfter(op);
         for (Value result : op->getResults()) {
           layouts::setEncoding(result, natural);
@@ -94,7 +104,8 @@ private:
       }
       for (OpOperand &operand : op->getOpOperands()) {
         Attribute source = layouts::operandEncoding(op, operand.getOperandNumber(), wanted);
-        if (source && source != layouts::encodingOf(operand.get())) operand.set(convertTo(b, operand.get(), source));
+        if (source && source != layouts::encodingOf(operand.get()))
+          operand.set(convertTo(b, operand.get(), source));
       }
     }
     return success();

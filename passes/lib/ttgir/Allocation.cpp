@@ -11,8 +11,10 @@ namespace tessera {
 
 unsigned storageBytes(Type type) {
   Type element = getElementTypeOrSelf(type);
-  if (isa<tt::PointerType>(element)) return 8;
-  if (auto desc = dyn_cast<ttg::MemDescType>(element)) return storageBytes(desc.getElementType());
+  if (isa<tt::PointerType>(element))
+    return 8;
+  if (auto desc = dyn_cast<ttg::MemDescType>(element))
+    return storageBytes(desc.getElementType());
   return element.isIntOrFloat() ? llvm::divideCeil(element.getIntOrFloatBitWidth(), 8) : 8;
 }
 
@@ -26,12 +28,14 @@ ReductionPlan planOf(tt::ReduceOp op) {
 }
 
 static uint64_t reductionArea(tt::ReduceOp op, const ReductionPlan &plan, unsigned operand) {
-  return llvm::alignTo(uint64_t(plan.scratchElements) * storageBytes(op.getSrcs()[operand].getType()), kSharedAlignment);
+  return llvm::alignTo(uint64_t(plan.scratchElements) * storageBytes(op.getSrcs()[operand].getType()),
+                       kSharedAlignment);
 }
 
 unsigned reductionScratchOffset(tt::ReduceOp op, const ReductionPlan &plan, unsigned operand) {
   unsigned offset = 0;
-  for (unsigned i = 0; i < operand; ++i) offset += reductionArea(op, plan, i);
+  for (unsigned i = 0; i < operand; ++i)
+    offset += reductionArea(op, plan, i);
   return offset;
 }
 
@@ -41,12 +45,14 @@ unsigned scratchBytes(Operation *op) {
     return type && isa_and_nonnull<ttg::DistributedEncoding>(type.getEncoding());
   };
   if (auto convert = dyn_cast<ttg::ConvertLayoutOp>(op)) {
-    if (!hasLayout(convert.getSrc()) || !hasLayout(convert.getResult())) return 0;
+    if (!hasLayout(convert.getSrc()) || !hasLayout(convert.getResult()))
+      return 0;
     ConversionPlan plan = planOf(convert);
     return plan.kind == ConversionPlan::Kind::Shared ? plan.scratchElements * storageBytes(convert.getType()) : 0;
   }
   if (auto reduce = dyn_cast<tt::ReduceOp>(op)) {
-    if (reduce.getSrcs().empty() || !hasLayout(reduce.getSrcs().front())) return 0;
+    if (reduce.getSrcs().empty() || !hasLayout(reduce.getSrcs().front()))
+      return 0;
     ReductionPlan plan = planOf(reduce);
     return plan.scratchParts == 1 ? 0 : reductionScratchOffset(reduce, plan, reduce.getSrcs().size());
   }
@@ -55,7 +61,8 @@ unsigned scratchBytes(Operation *op) {
 
 unsigned bufferBytes(Operation *op) {
   auto alloc = dyn_cast<ttg::LocalAllocOp>(op);
-  if (!alloc) return 0;
+  if (!alloc)
+    return 0;
   auto type = alloc.getType();
   uint64_t elements = ShapedType::getNumElements(type.getAllocShape());
   if (auto padded = dyn_cast<ttg::PaddedSharedEncodingAttr>(type.getEncoding())) {
@@ -97,9 +104,11 @@ public:
       if (total > maxSharedBytes) {
         const Interval *most = &intervals.front();
         for (const Interval &i : intervals)
-          if (i.bytes > most->bytes) most = &i;
-        most->op->emitError() << "needs " << most->bytes << " bytes of shared memory; with what is live at the same time "
-                              << total << ", but a program may use " << maxSharedBytes << ": use smaller tiles";
+          if (i.bytes > most->bytes)
+            most = &i;
+        most->op->emitError() << "needs " << most->bytes
+                              << " bytes of shared memory; with what is live at the same time " << total
+                              << ", but a program may use " << maxSharedBytes.getValue() << ": use smaller tiles";
         return signalPassFailure();
       }
     }
@@ -116,7 +125,8 @@ private:
       for (Block &block : region)
         for (Operation &op : block) {
           unsigned begin = n++;
-          for (Region &nested : op.getRegions()) number(nested);
+          for (Region &nested : op.getRegions())
+            number(nested);
           span[&op] = {begin, n++};
           if (unsigned bytes = scratchBytes(&op))
             intervals.push_back({&op, bytes, begin, begin});
@@ -132,7 +142,8 @@ private:
       } else if (interval.bytes <= kSmallScratch) { // until the next scratch op, whose barrier ends our reads
         for (const Interval &next : llvm::drop_begin(intervals, i + 1))
           if (!bufferBytes(next.op)) {
-            if (next.bytes <= kSmallScratch) interval.end = next.begin;
+            if (next.bytes <= kSmallScratch)
+              interval.end = next.begin;
             break;
           }
       }
@@ -147,29 +158,37 @@ private:
     llvm::DenseSet<Value> seen;
     while (!views.empty()) {
       Value view = views.pop_back_val();
-      if (!seen.insert(view).second) continue;
+      if (!seen.insert(view).second)
+        continue;
       for (OpOperand &use : view.getUses()) {
         Operation *user = use.getOwner();
-        // A use in a loop that does not contain the allocation runs until the loop ends; one in a branch does no harm there.
+        // A use in a loop that does not contain the allocation runs until the loop ends; one in a branch does no harm
+        // there.
         Operation *outer = user;
         for (Operation *p = user; p && p->getBlock() != alloc->getBlock(); p = p->getParentOp())
-          if (isa_and_nonnull<LoopLikeOpInterface>(p->getParentOp())) outer = p->getParentOp();
+          if (isa_and_nonnull<LoopLikeOpInterface>(p->getParentOp()))
+            outer = p->getParentOp();
         end = std::max(end, span.lookup(outer).second);
         for (Value result : user->getResults())
-          if (isa<ttg::MemDescType>(result.getType())) views.push_back(result);
+          if (isa<ttg::MemDescType>(result.getType()))
+            views.push_back(result);
         if (auto loop = dyn_cast<scf::ForOp>(user)) {
           unsigned i = use.getOperandNumber();
-          if (i >= loop.getNumControlOperands()) views.push_back(loop.getRegionIterArg(i - loop.getNumControlOperands()));
+          if (i >= loop.getNumControlOperands())
+            views.push_back(loop.getRegionIterArg(i - loop.getNumControlOperands()));
         }
-        if (isa<scf::WhileOp>(user)) views.push_back(cast<scf::WhileOp>(user).getBeforeArguments()[use.getOperandNumber()]);
+        if (isa<scf::WhileOp>(user))
+          views.push_back(cast<scf::WhileOp>(user).getBeforeArguments()[use.getOperandNumber()]);
         if (user->hasTrait<OpTrait::IsTerminator>())
           if (Operation *parent = user->getParentOp()) {
             end = std::max(end, span.lookup(parent).second);
             for (Region &region : parent->getRegions())
               for (BlockArgument arg : region.getArguments())
-                if (arg.getType() == view.getType()) views.push_back(arg);
+                if (arg.getType() == view.getType())
+                  views.push_back(arg);
             for (Value result : parent->getResults())
-              if (result.getType() == view.getType()) views.push_back(result);
+              if (result.getType() == view.getType())
+                views.push_back(result);
           }
       }
     }
@@ -179,17 +198,20 @@ private:
   /// First fit, large intervals first. Returns the bytes used.
   static unsigned place(SmallVectorImpl<Interval> &intervals) {
     SmallVector<Interval *> order;
-    for (Interval &i : intervals) order.push_back(&i);
+    for (Interval &i : intervals)
+      order.push_back(&i);
     llvm::stable_sort(order, [](Interval *a, Interval *b) { return a->bytes > b->bytes; });
     SmallVector<Interval *> placed;
     unsigned total = 0;
     for (Interval *i : order) {
       SmallVector<Interval *> rivals;
       for (Interval *p : placed)
-        if (p->begin <= i->end && i->begin <= p->end) rivals.push_back(p);
+        if (p->begin <= i->end && i->begin <= p->end)
+          rivals.push_back(p);
       llvm::sort(rivals, [](Interval *a, Interval *b) { return a->offset < b->offset; });
       for (Interval *r : rivals) {
-        if (i->offset + i->bytes <= r->offset) break;
+        if (i->offset + i->bytes <= r->offset)
+          break;
         i->offset = std::max<unsigned>(i->offset, llvm::alignTo(r->offset + r->bytes, kSharedAlignment));
       }
       placed.push_back(i);

@@ -1,5 +1,5 @@
-// The axis analysis: transfer functions of ops, and a sparse forward data flow (an op is visited again only when an operand's
-// facts got weaker), so that deep loop nests cost no more than their number of values.
+// The axis analysis: transfer functions of ops, and a sparse forward data flow (an op is visited again only when an
+// operand's facts got weaker), so that deep loop nests cost no more than their number of values.
 #include "tessera/passes/AxisInfo.h"
 
 #include "tessera/ir/ttgir/Ttgir.h"
@@ -16,11 +16,13 @@ using namespace mlir;
 namespace tessera {
 
 int64_t powerOfTwoDivisor(int64_t value) {
-  if (value == 0) return AxisInfo::kMaxDivisibility;
+  if (value == 0)
+    return AxisInfo::kMaxDivisibility;
   return std::min(AxisInfo::kMaxDivisibility, int64_t(1) << llvm::countr_zero(static_cast<uint64_t>(value)));
 }
 
-AxisInfo::AxisInfo(Dims contiguity, Dims divisibility, Dims constancy, std::optional<int64_t> constantValue, bool nonNegative)
+AxisInfo::AxisInfo(Dims contiguity, Dims divisibility, Dims constancy, std::optional<int64_t> constantValue,
+                   bool nonNegative)
     : contiguity(std::move(contiguity)), divisibility(std::move(divisibility)), constancy(std::move(constancy)),
       constantValue(constantValue), nonNegative(nonNegative) {}
 
@@ -39,7 +41,8 @@ int64_t AxisInfo::divisibilityAt(unsigned dim, int64_t size, int64_t step) const
 int64_t AxisInfo::divisibilityOfAll() const {
   int64_t best = 1;
   for (unsigned d = 0; d < rank(); ++d)
-    if (contiguity[d] == 1) best = std::max(best, divisibility[d]);
+    if (contiguity[d] == 1)
+      best = std::max(best, divisibility[d]);
   return best;
 }
 
@@ -51,7 +54,8 @@ AxisInfo AxisInfo::join(const AxisInfo &a, const AxisInfo &b, int64_t step) {
     r.divisibility[d] =
         std::min(a.divisibilityAt(d, r.contiguity[d], step), b.divisibilityAt(d, r.contiguity[d], step));
   }
-  if (a.constantValue == b.constantValue) r.constantValue = a.constantValue;
+  if (a.constantValue == b.constantValue)
+    r.constantValue = a.constantValue;
   r.nonNegative = a.nonNegative && b.nonNegative;
   return r;
 }
@@ -61,7 +65,8 @@ namespace {
 using Dims = AxisInfo::Dims;
 
 Dims shapeOf(Value v) {
-  if (auto t = dyn_cast<RankedTensorType>(v.getType())) return Dims(t.getShape());
+  if (auto t = dyn_cast<RankedTensorType>(v.getType()))
+    return Dims(t.getShape());
   return {1};
 }
 
@@ -75,10 +80,13 @@ int64_t lowestBit(int64_t v) { return v <= 0 ? 1 : int64_t(1) << llvm::countr_ze
 
 /// `v` as a number of `bits` bits: sign-extended, but 0 or 1 for i1.
 int64_t wrap(uint64_t v, unsigned bits) {
-  if (bits == 1) return v & 1;
+  if (bits == 1)
+    return v & 1;
   return bits >= 64 ? static_cast<int64_t>(v) : llvm::SignExtend64(v, bits);
 }
-uint64_t zext(int64_t v, unsigned bits) { return bits >= 64 ? v : static_cast<uint64_t>(v) & ((uint64_t(1) << bits) - 1); }
+uint64_t zext(int64_t v, unsigned bits) {
+  return bits >= 64 ? v : static_cast<uint64_t>(v) & ((uint64_t(1) << bits) - 1);
+}
 
 int64_t saturatingMul(int64_t a, int64_t b) {
   return a > AxisInfo::kMaxDivisibility / b ? AxisInfo::kMaxDivisibility : a * b;
@@ -91,12 +99,14 @@ public:
 
   void run(ModuleOp module) {
     module.walk<WalkOrder::PreOrder>([&](Operation *op) {
-      if (auto func = dyn_cast<tt::FuncOp>(op)) visitArguments(func);
+      if (auto func = dyn_cast<tt::FuncOp>(op))
+        visitArguments(func);
       if (!isa<scf::ForOp, scf::WhileOp>(op)) // whose arguments flow() fills
         for (Region &region : op->getRegions())
           for (Block &block : region)
             for (BlockArgument arg : block.getArguments())
-              if (!isa<tt::FuncOp>(op) || !block.isEntryBlock()) update(arg, AxisInfo::unknown(shapeOf(arg).size()));
+              if (!isa<tt::FuncOp>(op) || !block.isEntryBlock())
+                update(arg, AxisInfo::unknown(shapeOf(arg).size()));
       enqueue(op);
     });
     while (!work.empty()) {
@@ -113,7 +123,8 @@ private:
   llvm::DenseSet<Operation *> queued;
 
   void enqueue(Operation *op) {
-    if (queued.insert(op).second) work.push_back(op);
+    if (queued.insert(op).second)
+      work.push_back(op);
   }
 
   const AxisInfo *get(Value v) const {
@@ -126,14 +137,17 @@ private:
     auto [it, fresh] = info.try_emplace(v, fact);
     if (!fresh) {
       AxisInfo joined = AxisInfo::join(it->second, fact, stepOf(v.getType()));
-      if (joined == it->second) return;
+      if (joined == it->second)
+        return;
       it->second = std::move(joined);
     }
-    for (Operation *user : v.getUsers()) enqueue(user);
+    for (Operation *user : v.getUsers())
+      enqueue(user);
   }
 
   void visitArguments(tt::FuncOp func) {
-    if (func.isExternal()) return;
+    if (func.isExternal())
+      return;
     for (BlockArgument arg : func.getBody().getArguments()) {
       AxisInfo fact = AxisInfo::unknown(shapeOf(arg).size());
       auto attr = [&](StringRef name) { return func.getArgAttr(arg.getArgNumber(), name); };
@@ -147,10 +161,13 @@ private:
                          Attribute constancy) {
     auto strengthen = [&](Attribute attr, Dims &dims, bool limited) {
       SmallVector<int64_t> values;
-      if (auto i = dyn_cast_or_null<IntegerAttr>(attr)) values.assign(dims.size(), i.getValue().getSExtValue());
-      if (auto a = dyn_cast_or_null<DenseI32ArrayAttr>(attr)) values.assign(a.asArrayRef().begin(), a.asArrayRef().end());
+      if (auto i = dyn_cast_or_null<IntegerAttr>(attr))
+        values.assign(dims.size(), i.getValue().getSExtValue());
+      if (auto a = dyn_cast_or_null<DenseI32ArrayAttr>(attr))
+        values.assign(a.asArrayRef().begin(), a.asArrayRef().end());
       if (auto e = dyn_cast_or_null<DenseIntElementsAttr>(attr))
-        for (const APInt &v : e.getValues<APInt>()) values.push_back(v.getSExtValue());
+        for (const APInt &v : e.getValues<APInt>())
+          values.push_back(v.getSExtValue());
       for (unsigned d = 0; d < std::min(values.size(), dims.size()); ++d)
         dims[d] = std::max(dims[d], limited ? std::min(lowestBit(values[d]), shape[d]) : lowestBit(values[d]));
     };
@@ -162,10 +179,12 @@ private:
   //--- control flow ---------------------------------------------------------------------------------------------------
 
   void flow(Value from, Value to) {
-    if (const AxisInfo *fact = get(from)) update(to, AxisInfo(*fact));
+    if (const AxisInfo *fact = get(from))
+      update(to, AxisInfo(*fact));
   }
   void flow(ValueRange from, ValueRange to) {
-    for (auto [f, t] : llvm::zip(from, to)) flow(f, t);
+    for (auto [f, t] : llvm::zip(from, to))
+      flow(f, t);
   }
 
   void visit(Operation *op) {
@@ -180,7 +199,8 @@ private:
       flow(loop.getInitArgs(), loop.getResults()); // no trip
       return;
     }
-    if (auto loop = dyn_cast<scf::WhileOp>(op)) return flow(loop.getInits(), loop.getBeforeArguments());
+    if (auto loop = dyn_cast<scf::WhileOp>(op))
+      return flow(loop.getInits(), loop.getBeforeArguments());
     if (auto cond = dyn_cast<scf::ConditionOp>(op)) {
       auto loop = cast<scf::WhileOp>(op->getParentOp());
       flow(cond.getArgs(), loop.getAfterArguments());
@@ -188,19 +208,25 @@ private:
     }
     if (auto yield = dyn_cast<scf::YieldOp>(op)) {
       Operation *parent = op->getParentOp();
-      if (auto loop = dyn_cast<scf::ForOp>(parent)) flow(yield.getOperands(), loop.getRegionIterArgs());
-      if (auto loop = dyn_cast<scf::WhileOp>(parent)) return flow(yield.getOperands(), loop.getBeforeArguments());
+      if (auto loop = dyn_cast<scf::ForOp>(parent))
+        flow(yield.getOperands(), loop.getRegionIterArgs());
+      if (auto loop = dyn_cast<scf::WhileOp>(parent))
+        return flow(yield.getOperands(), loop.getBeforeArguments());
       return flow(yield.getOperands(), parent->getResults());
     }
-    if (isa<scf::IfOp, scf::IndexSwitchOp, scf::ExecuteRegionOp>(op)) return; // results flow from the yields
-    if (op->getNumResults() == 0) return;
+    if (isa<scf::IfOp, scf::IndexSwitchOp, scf::ExecuteRegionOp>(op))
+      return; // results flow from the yields
+    if (op->getNumResults() == 0)
+      return;
     for (Value operand : op->getOperands())
-      if (!get(operand)) return; // not reached yet: comes back when it is
+      if (!get(operand))
+        return; // not reached yet: comes back when it is
     AxisInfo fact = infer(op);
-    applyHints(fact, shapeOf(op->getResult(0)), op->getDiscardableAttr("tt.divisibility"), op->getDiscardableAttr("tt.contiguity"),
-               op->getDiscardableAttr("tt.constancy"));
+    applyHints(fact, shapeOf(op->getResult(0)), op->getDiscardableAttr("tt.divisibility"),
+               op->getDiscardableAttr("tt.contiguity"), op->getDiscardableAttr("tt.constancy"));
     update(op->getResult(0), std::move(fact));
-    for (Value other : llvm::drop_begin(op->getResults())) update(other, AxisInfo::unknown(shapeOf(other).size()));
+    for (Value other : llvm::drop_begin(op->getResults()))
+      update(other, AxisInfo::unknown(shapeOf(other).size()));
   }
 
   //--- transfer functions ---------------------------------------------------------------------------------------------
@@ -265,7 +291,8 @@ private:
           // Neighbours are `step` units apart before and after; only an equal step keeps groups.
           Type from = getElementTypeOrSelf(op->getOperand(0)), to = getElementTypeOrSelf(result);
           bool numbers = !isa<FloatType>(from) && !isa<FloatType>(to);
-          if (numbers && stepOf(from) == stepOf(to)) return in(0);
+          if (numbers && stepOf(from) == stepOf(to))
+            return in(0);
           AxisInfo fact = AxisInfo::unknown(shape.size());
           fact.constancy = in(0).constancy;
           if (numbers)
@@ -277,20 +304,20 @@ private:
         .Case([&](arith::AddIOp) { return withConstant(op, inferAdd(in(0), in(1), 1, false)); })
         .Case([&](arith::SubIOp) { return withConstant(op, inferAdd(in(0), in(1), 1, true)); })
         .Case([&](arith::MulIOp) { return withConstant(op, inferMul(in(0), in(1))); })
-        .Case<arith::DivSIOp, arith::DivUIOp>([&](auto) {
-          return withConstant(op, inferDiv(in(0), in(1), isa<arith::DivUIOp>(op), shape));
-        })
-        .Case<arith::RemSIOp, arith::RemUIOp>([&](auto) {
-          return withConstant(op, inferRem(in(0), in(1), isa<arith::RemUIOp>(op)));
-        })
-        .Case<arith::ShLIOp, arith::ShRSIOp, arith::ShRUIOp>([&](auto) { return withConstant(op, inferShift(op, in(0), in(1))); })
-        .Case<arith::AndIOp, arith::OrIOp, arith::XOrIOp>([&](auto) { return withConstant(op, inferBitwise(op, in(0), in(1))); })
+        .Case<arith::DivSIOp, arith::DivUIOp>(
+            [&](auto) { return withConstant(op, inferDiv(in(0), in(1), isa<arith::DivUIOp>(op), shape)); })
+        .Case<arith::RemSIOp, arith::RemUIOp>(
+            [&](auto) { return withConstant(op, inferRem(in(0), in(1), isa<arith::RemUIOp>(op))); })
+        .Case<arith::ShLIOp, arith::ShRSIOp, arith::ShRUIOp>(
+            [&](auto) { return withConstant(op, inferShift(op, in(0), in(1))); })
+        .Case<arith::AndIOp, arith::OrIOp, arith::XOrIOp>(
+            [&](auto) { return withConstant(op, inferBitwise(op, in(0), in(1))); })
         .Case<arith::MaxSIOp, arith::MinSIOp, arith::MaxUIOp, arith::MinUIOp>([&](auto) {
           AxisInfo fact = elementwise(op);
           for (unsigned d = 0; d < shape.size(); ++d)
             fact.divisibility[d] = std::min(in(0).divisibilityAt(d, 1), in(1).divisibilityAt(d, 1));
           bool both = in(0).nonNegative && in(1).nonNegative;
-          fact.nonNegative = isa<arith::MaxSIOp>(op) ? in(0).nonNegative || in(1).nonNegative
+          fact.nonNegative = isa<arith::MaxSIOp>(op)   ? in(0).nonNegative || in(1).nonNegative
                              : isa<arith::MinUIOp>(op) ? in(0).nonNegative || in(1).nonNegative
                                                        : both;
           return withConstant(op, std::move(fact));
@@ -306,8 +333,8 @@ private:
         });
   }
 
-  /// Integer to integer of another width. A group that wraps around in the narrow type is none in the wide type. From 32
-  /// bits on we say it is, as Triton does: its offsets lie 2^32 elements apart, so some are outside of the tensor.
+  /// Integer to integer of another width. A group that wraps around in the narrow type is none in the wide type. From
+  /// 32 bits on we say it is, as Triton does: its offsets lie 2^32 elements apart, so some are outside of the tensor.
   static AxisInfo inferResize(Operation *op, const AxisInfo &src, const Dims &shape) {
     auto bitsOf = [](Value v) -> unsigned {
       Type type = getElementTypeOrSelf(v);
@@ -336,12 +363,14 @@ private:
       return AxisInfo::constant(v.getBitWidth() == 1 ? v.getZExtValue() : v.getSExtValue(), shape);
     }
     if (auto dense = dyn_cast<DenseElementsAttr>(value); dense && dense.isSplat()) {
-      if (!isa<DenseIntElementsAttr>(dense)) return AxisInfo(Dims(shape.size(), 1), Dims(shape.size(), 1), shape);
+      if (!isa<DenseIntElementsAttr>(dense))
+        return AxisInfo(Dims(shape.size(), 1), Dims(shape.size(), 1), shape);
       APInt v = dense.getSplatValue<APInt>();
       return AxisInfo::constant(v.getBitWidth() == 1 ? v.getZExtValue() : v.getSExtValue(), shape);
     }
     AxisInfo fact = AxisInfo::unknown(shape.size());
-    if (isa<FloatAttr>(value)) fact.constancy = shape;
+    if (isa<FloatAttr>(value))
+      fact.constancy = shape;
     return fact;
   }
 
@@ -353,18 +382,22 @@ private:
     fact.divisibility.assign(shape.size(), src.divisibilityOfAll());
     fact.nonNegative = src.nonNegative;
     fact.constantValue = src.constantValue;
-    if (uniform) fact.constancy = shape;
-    if (uniform || op.getAllowReorder()) return fact;
+    if (uniform)
+      fact.constancy = shape;
+    if (uniform || op.getAllowReorder())
+      return fact;
     auto fastest = [](const Dims &dims) {
       unsigned d = dims.size() - 1;
-      while (d > 0 && dims[d] == 1) --d;
+      while (d > 0 && dims[d] == 1)
+        --d;
       return d;
     };
     unsigned last = fastest(shape), srcLast = fastest(from);
     fact.contiguity[last] = std::min(src.contiguity[srcLast], shape[last]);
     fact.constancy[last] = std::min(src.constancy[srcLast], shape[last]);
-    fact.divisibility[last] = std::max(src.divisibilityAt(srcLast, fact.contiguity[last], stepOf(op.getSrc().getType())),
-                                       fact.contiguity[last] == 1 ? src.divisibilityOfAll() : 1);
+    fact.divisibility[last] =
+        std::max(src.divisibilityAt(srcLast, fact.contiguity[last], stepOf(op.getSrc().getType())),
+                 fact.contiguity[last] == 1 ? src.divisibilityOfAll() : 1);
     return fact;
   }
 
@@ -385,7 +418,8 @@ private:
     for (unsigned d = 0; d < a.rank(); ++d) {
       r.constancy[d] = std::min(a.constancy[d], b.constancy[d]);
       int64_t c = std::min(a.contiguity[d], b.constancy[d]);
-      if (!minus) c = std::max(c, std::min(a.constancy[d], b.contiguity[d]));
+      if (!minus)
+        c = std::max(c, std::min(a.constancy[d], b.contiguity[d]));
       r.contiguity[d] = c;
       // Divisibility by powers of two survives wrap-around.
       r.divisibility[d] = std::min(a.divisibilityAt(d, c, step), saturatingMul(b.divisibilityAt(d, c), step));
@@ -395,8 +429,10 @@ private:
   }
 
   static AxisInfo inferMul(const AxisInfo &a, const AxisInfo &b) {
-    if (a.constantValue == 1) return b;
-    if (b.constantValue == 1) return a;
+    if (a.constantValue == 1)
+      return b;
+    if (b.constantValue == 1)
+      return a;
     AxisInfo r = AxisInfo::unknown(a.rank());
     for (unsigned d = 0; d < a.rank(); ++d) {
       r.constancy[d] = std::min(a.constancy[d], b.constancy[d]);
@@ -406,20 +442,22 @@ private:
     return r;
   }
 
-  /// Length of the runs of `x` that start at a multiple of g = their length, where `m` is a uniform multiple of g: such runs
-  /// do not cross a multiple of m.
+  /// Length of the runs of `x` that start at a multiple of g = their length, where `m` is a uniform multiple of g: such
+  /// runs do not cross a multiple of m.
   static int64_t alignedRun(const AxisInfo &x, const AxisInfo &m, unsigned d) {
     return std::min({x.contiguity[d], x.divisibility[d], m.constancy[d], m.divisibilityAt(d, 1)});
   }
 
   static AxisInfo inferDiv(const AxisInfo &a, const AxisInfo &b, bool isUnsigned, const Dims &shape) {
-    if (b.constantValue == 1) return a;
+    if (b.constantValue == 1)
+      return a;
     AxisInfo r = AxisInfo::unknown(a.rank());
     // Signed division truncates, so -1/4 == 0/4 but -4/4 != -3/4: runs below zero do not give equal quotients.
     bool floors = isUnsigned || a.nonNegative;
     for (unsigned d = 0; d < a.rank(); ++d) {
       r.constancy[d] = std::min(a.constancy[d], b.constancy[d]);
-      if (floors) r.constancy[d] = std::max(r.constancy[d], alignedRun(a, b, d));
+      if (floors)
+        r.constancy[d] = std::max(r.constancy[d], alignedRun(a, b, d));
       if (b.constantValue && *b.constantValue > 0 && llvm::isPowerOf2_64(*b.constantValue))
         r.divisibility[d] = std::max<int64_t>(1, a.divisibilityAt(d, 1) / *b.constantValue);
     }
@@ -442,11 +480,13 @@ private:
   }
 
   static AxisInfo inferShift(Operation *op, const AxisInfo &a, const AxisInfo &b) {
-    if (b.constantValue == 0) return a;
+    if (b.constantValue == 0)
+      return a;
     AxisInfo r = AxisInfo::unknown(a.rank());
     std::optional<int64_t> amount = b.constantValue;
     int64_t bits = getElementTypeOrSelf(op->getResult(0)).getIntOrFloatBitWidth();
-    if (amount && (*amount < 0 || *amount >= std::min<int64_t>(bits, 40))) amount.reset();
+    if (amount && (*amount < 0 || *amount >= std::min<int64_t>(bits, 40)))
+      amount.reset();
     for (unsigned d = 0; d < a.rank(); ++d) {
       r.constancy[d] = std::min(a.constancy[d], b.constancy[d]);
       if (isa<arith::ShLIOp>(op)) {
@@ -458,7 +498,8 @@ private:
       }
     }
     // Left shifts also mix bits on purpose (random numbers, hashes): the sign bit may be hit.
-    if (!isa<arith::ShLIOp>(op)) r.nonNegative = a.nonNegative || (isa<arith::ShRUIOp>(op) && amount && *amount > 0);
+    if (!isa<arith::ShLIOp>(op))
+      r.nonNegative = a.nonNegative || (isa<arith::ShRUIOp>(op) && amount && *amount > 0);
     return r;
   }
 
@@ -472,7 +513,8 @@ private:
     }
     if (isAnd)
       for (auto [x, m] : {std::pair(&a, &b), std::pair(&b, &a)}) {
-        if (!m->constantValue) continue;
+        if (!m->constantValue)
+          continue;
         int64_t mask = *m->constantValue;
         for (unsigned d = 0; d < a.rank(); ++d) {
           // x & (2^k - 1) is x mod 2^k; x & -(2^k) rounds down to a multiple of 2^k.
@@ -498,23 +540,28 @@ private:
     bool right = p == P::sgt || p == P::ugt || p == P::sle || p == P::ule;
     for (unsigned d = 0; d < a.rank(); ++d) {
       r.constancy[d] = std::min(a.constancy[d], b.constancy[d]);
-      if (left) r.constancy[d] = std::max(r.constancy[d], alignedRun(a, b, d));
-      if (right) r.constancy[d] = std::max(r.constancy[d], alignedRun(b, a, d));
+      if (left)
+        r.constancy[d] = std::max(r.constancy[d], alignedRun(a, b, d));
+      if (right)
+        r.constancy[d] = std::max(r.constancy[d], alignedRun(b, a, d));
     }
     r.nonNegative = false;
     return r;
   }
 
   static AxisInfo inferSelect(arith::SelectOp op, const AxisInfo &cond, const AxisInfo &a, const AxisInfo &b) {
-    if (cond.constantValue) return *cond.constantValue ? a : b;
+    if (cond.constantValue)
+      return *cond.constantValue ? a : b;
     int64_t step = stepOf(op.getType());
     AxisInfo r = AxisInfo::join(a, b, step);
     if (isa<RankedTensorType>(op.getCondition().getType()))
       for (unsigned d = 0; d < r.rank(); ++d) {
         r.contiguity[d] = std::min(r.contiguity[d], cond.constancy[d]);
-        r.divisibility[d] = std::min(a.divisibilityAt(d, r.contiguity[d], step), b.divisibilityAt(d, r.contiguity[d], step));
+        r.divisibility[d] =
+            std::min(a.divisibilityAt(d, r.contiguity[d], step), b.divisibilityAt(d, r.contiguity[d], step));
         // Equal constants on both sides make the condition irrelevant.
-        if (!r.constantValue) r.constancy[d] = std::min(r.constancy[d], cond.constancy[d]);
+        if (!r.constantValue)
+          r.constancy[d] = std::min(r.constancy[d], cond.constancy[d]);
       }
     return r;
   }
@@ -522,7 +569,8 @@ private:
   /// Folds an op on two uniform known numbers.
   AxisInfo withConstant(Operation *op, AxisInfo fact) {
     auto a = get(op->getOperand(0))->constantValue, b = get(op->getOperand(1))->constantValue;
-    if (!a || !b) return fact;
+    if (!a || !b)
+      return fact;
     Type type = getElementTypeOrSelf(op->getOperand(0));
     unsigned bits = isa<IntegerType>(type) ? type.getIntOrFloatBitWidth() : 64;
     int64_t x = *a, y = *b;
@@ -552,7 +600,8 @@ private:
               case P::uge: return ux >= uy;
               default: break;
               }
-              if (bits == 1) return std::nullopt; // signed order of i1 puts true below false
+              if (bits == 1)
+                return std::nullopt; // signed order of i1 puts true below false
               switch (cmp.getPredicate()) {
               case P::slt: return x < y;
               case P::sle: return x <= y;
@@ -568,7 +617,8 @@ private:
 /// Flat distance of neighbours along `dim`.
 uint64_t strideOf(llvm::ArrayRef<int64_t> shape, unsigned dim) {
   uint64_t stride = 1;
-  for (int64_t s : shape.drop_front(dim + 1)) stride *= s;
+  for (int64_t s : shape.drop_front(dim + 1))
+    stride *= s;
   return stride;
 }
 
@@ -577,7 +627,8 @@ int64_t registerRun(const LinearLayout &layout, unsigned dim) {
   int64_t run = 1;
   uint64_t stride = strideOf(layout.shape(), dim);
   for (LinearLayout::Basis basis : layout.bases(HwDim::Register)) {
-    if (basis != stride * run || run * 2 > layout.shape()[dim]) break;
+    if (basis != stride * run || run * 2 > layout.shape()[dim])
+      break;
     run *= 2;
   }
   return run;
@@ -586,7 +637,8 @@ int64_t registerRun(const LinearLayout &layout, unsigned dim) {
 /// The tile's layout, or none for scalars and tiles without one.
 std::optional<LinearLayout> layoutOf(Value v) {
   auto type = dyn_cast<RankedTensorType>(v.getType());
-  if (!type || !isa_and_nonnull<ttg::DistributedEncoding>(type.getEncoding())) return std::nullopt;
+  if (!type || !isa_and_nonnull<ttg::DistributedEncoding>(type.getEncoding()))
+    return std::nullopt;
   return ttg::toLinearLayout(type);
 }
 
@@ -596,13 +648,15 @@ unsigned pointeeBytes(Value ptr) {
 }
 
 /// The best run of registers over all dimensions: (dimension, elements).
-std::pair<unsigned, int64_t> bestRun(const AxisInfo &fact, const LinearLayout &layout, int64_t bytes, unsigned maxBits) {
+std::pair<unsigned, int64_t> bestRun(const AxisInfo &fact, const LinearLayout &layout, int64_t bytes,
+                                     unsigned maxBits) {
   std::pair<unsigned, int64_t> best{0, 1};
   for (unsigned d = 0; d < fact.rank(); ++d) {
     int64_t limit = std::max<int64_t>(1, maxBits / 8 / bytes);
     int64_t aligned = std::max<int64_t>(1, fact.divisibility[d] / bytes);
     int64_t run = std::min({registerRun(layout, d), fact.contiguity[d], aligned, limit});
-    if (run > best.second) best = {d, run};
+    if (run > best.second)
+      best = {d, run};
   }
   return best;
 }
@@ -625,7 +679,8 @@ unsigned AxisInfoAnalysis::contiguousElements(Value ptr, unsigned maxBits) const
 unsigned AxisInfoAnalysis::alignment(Value ptr) const {
   const AxisInfo *fact = lookup(ptr);
   int64_t bytes = pointeeBytes(ptr), known = bytes;
-  if (fact && !isa<RankedTensorType>(ptr.getType())) known = fact->divisibility[0];
+  if (fact && !isa<RankedTensorType>(ptr.getType()))
+    known = fact->divisibility[0];
   if (auto layout = layoutOf(ptr); fact && layout) {
     auto [dim, run] = bestRun(*fact, *layout, bytes, 128);
     known = run == 1 ? fact->divisibilityOfAll() : fact->divisibilityAt(dim, run, bytes);
@@ -638,16 +693,19 @@ unsigned AxisInfoAnalysis::maskAlignment(Value mask) const {
   auto layout = layoutOf(mask);
   int64_t best = 1;
   if (fact && layout)
-    for (unsigned d = 0; d < fact->rank(); ++d) best = std::max(best, std::min(registerRun(*layout, d), fact->constancy[d]));
+    for (unsigned d = 0; d < fact->rank(); ++d)
+      best = std::max(best, std::min(registerRun(*layout, d), fact->constancy[d]));
   return best;
 }
 
 bool AxisInfoAnalysis::lanesContiguous(Value ptr, unsigned registersPerLane) const {
   const AxisInfo *fact = lookup(ptr);
   auto layout = layoutOf(ptr);
-  if (!fact || !layout) return false;
+  if (!fact || !layout)
+    return false;
   for (unsigned d = 0; d < fact->rank(); ++d) {
-    if (registerRun(*layout, d) < registersPerLane) continue;
+    if (registerRun(*layout, d) < registersPerLane)
+      continue;
     uint64_t reach = registersPerLane, stride = strideOf(layout->shape(), d);
     bool along = llvm::all_of(layout->bases(HwDim::Lane), [&](LinearLayout::Basis basis) {
       bool next = basis == stride * reach;
@@ -655,7 +713,8 @@ bool AxisInfoAnalysis::lanesContiguous(Value ptr, unsigned registersPerLane) con
       return next;
     });
     // A warp starts at a multiple of `reach`, so it lies within one group.
-    if (along && fact->contiguity[d] >= static_cast<int64_t>(reach)) return true;
+    if (along && fact->contiguity[d] >= static_cast<int64_t>(reach))
+      return true;
   }
   return false;
 }

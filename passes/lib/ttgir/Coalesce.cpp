@@ -18,7 +18,7 @@ struct Group {
   SmallVector<int64_t> shape;
   SmallVector<unsigned> order; ///< fastest dimension first
   SmallVector<Operation *> ops;
-  unsigned loads = 1;          ///< widest useful access of the loads, in elements
+  unsigned loads = 1;           ///< widest useful access of the loads, in elements
   unsigned stores = UINT32_MAX; ///< narrowest of the stores': wider blocks would leave gaps between threads
 };
 
@@ -34,11 +34,13 @@ public:
       SmallVector<Group> groups;
       llvm::DenseMap<ArrayRef<int64_t>, unsigned> reduced; // shape -> bit set of the axes that reductions remove
       func.walk([&](Operation *op) {
-        if (Value ptr = layouts::memoryPointer(op)) add(groups, op, ptr, axis);
+        if (Value ptr = layouts::memoryPointer(op))
+          add(groups, op, ptr, axis);
         if (auto reduce = dyn_cast<tt::ReduceOp>(op); reduce && !reduce.getSrcs().empty())
           reduced[cast<RankedTensorType>(reduce.getSrcs().front().getType()).getShape()] |= 1u << reduce.getAxis();
       });
-      for (const Group &group : groups) apply(group, encodingFor(group, reduced.lookup(group.shape)));
+      for (const Group &group : groups)
+        apply(group, encodingFor(group, reduced.lookup(group.shape)));
     }
   }
 
@@ -52,7 +54,8 @@ private:
     AxisInfo fact = known ? *known : AxisInfo::unknown(type.getRank());
 
     SmallVector<unsigned> order;
-    for (unsigned d = type.getRank(); d-- > 0;) order.push_back(d);
+    for (unsigned d = type.getRank(); d-- > 0;)
+      order.push_back(d);
     llvm::stable_sort(order, [&](unsigned a, unsigned b) { return fact.contiguity[a] > fact.contiguity[b]; });
 
     unsigned bytes = std::max(1u, storageBytes(pointee)), fastest = order.front();
@@ -74,12 +77,15 @@ private:
 
   Attribute encodingFor(const Group &group, unsigned reducedAxes) {
     int64_t elements = 1;
-    for (int64_t s : group.shape) elements *= s;
+    for (int64_t s : group.shape)
+      elements *= s;
     unsigned rank = group.shape.size(), fastest = group.order.front();
 
     int64_t width = group.stores == UINT32_MAX ? group.loads : std::max(group.loads, group.stores);
-    width = std::min<int64_t>({width, group.stores, group.shape[fastest], std::max<int64_t>(1, elements / (numWarps * lanes))});
-    if (wideLanes) width = 1; // the warp's vector register is the wide access
+    width = std::min<int64_t>(
+        {width, group.stores, group.shape[fastest], std::max<int64_t>(1, elements / (numWarps * lanes))});
+    if (wideLanes)
+      width = 1; // the warp's vector register is the wide access
     SmallVector<unsigned> size(rank, 1), threads(rank, 1), warps(rank, 1);
     size[fastest] = width;
 
@@ -94,7 +100,8 @@ private:
     };
     spread(lanes, group.order, threads);
     SmallVector<unsigned> warpOrder(group.order);
-    llvm::stable_sort(warpOrder, [&](unsigned a, unsigned b) { return (reducedAxes >> a & 1) < (reducedAxes >> b & 1); });
+    llvm::stable_sort(warpOrder,
+                      [&](unsigned a, unsigned b) { return (reducedAxes >> a & 1) < (reducedAxes >> b & 1); });
     spread(numWarps, warpOrder, warps);
     return ttg::BlockedEncodingAttr::get(&getContext(), size, threads, warps, group.order);
   }
@@ -104,7 +111,8 @@ private:
       OpBuilder b(op);
       for (OpOperand &operand : op->getOpOperands())
         if (auto type = layouts::tileType(operand.get()); type && type.getEncoding() != encoding)
-          operand.set(ttg::ConvertLayoutOp::create(b, op->getLoc(), layouts::withEncoding(type, encoding), operand.get()));
+          operand.set(
+              ttg::ConvertLayoutOp::create(b, op->getLoc(), layouts::withEncoding(type, encoding), operand.get()));
       b.setInsertionPointAfter(op);
       for (Value result : op->getResults())
         if (auto type = layouts::tileType(result); type && type.getEncoding() != encoding) {

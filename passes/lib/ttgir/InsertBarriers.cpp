@@ -1,8 +1,8 @@
 // Barriers between accesses of shared memory: forward data flow of the accesses since the last barrier.
+#include "mlir/Interfaces/LoopLikeInterface.h"
 #include "tessera/ir/ttgir/Ttgir.h"
 #include "tessera/passes/Allocation.h"
 #include "tessera/passes/Passes.h"
-#include "mlir/Interfaces/LoopLikeInterface.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -17,9 +17,8 @@ namespace {
 using Range = std::pair<unsigned, unsigned>; ///< bytes [first, second)
 
 bool overlap(const llvm::SetVector<Range> &a, const llvm::SetVector<Range> &b) {
-  return llvm::any_of(a, [&](Range x) {
-    return llvm::any_of(b, [&](Range y) { return x.first < y.second && y.first < x.second; });
-  });
+  return llvm::any_of(
+      a, [&](Range x) { return llvm::any_of(b, [&](Range y) { return x.first < y.second && y.first < x.second; }); });
 }
 
 struct Accesses {
@@ -41,7 +40,8 @@ class InsertBarriers : public impl::TtgirInsertBarriersBase<InsertBarriers> {
 public:
   void runOnOperation() override {
     for (auto func : getOperation().getOps<tt::FuncOp>()) {
-      if (func.isExternal()) continue;
+      if (func.isExternal())
+        continue;
       buffers.clear();
       findBuffers(func);
       region(func.getBody(), Accesses());
@@ -55,7 +55,8 @@ private:
   void findBuffers(tt::FuncOp func) {
     bool changed = true;
     auto flow = [&](Value from, Value to) {
-      if (!isa<ttg::MemDescType>(to.getType())) return;
+      if (!isa<ttg::MemDescType>(to.getType()))
+        return;
       auto source = buffers.lookup(from);
       auto &set = buffers[to];
       size_t before = set.size();
@@ -63,7 +64,8 @@ private:
       changed |= set.size() != before;
     };
     auto flowAll = [&](ValueRange from, ValueRange to) {
-      for (auto [f, t] : llvm::zip(from, to)) flow(f, t);
+      for (auto [f, t] : llvm::zip(from, to))
+        flow(f, t);
     };
     while (changed) {
       changed = false;
@@ -81,14 +83,16 @@ private:
           flowAll(cond.getArgs(), loop.getAfterArguments());
           flowAll(cond.getArgs(), loop.getResults());
         } else if (isa<scf::YieldOp>(op)) {
-          if (auto loop = dyn_cast<scf::ForOp>(op->getParentOp())) flowAll(op->getOperands(), loop.getRegionIterArgs());
+          if (auto loop = dyn_cast<scf::ForOp>(op->getParentOp()))
+            flowAll(op->getOperands(), loop.getRegionIterArgs());
           if (auto loop = dyn_cast<scf::WhileOp>(op->getParentOp()))
             flowAll(op->getOperands(), loop.getBeforeArguments());
           else
             flowAll(op->getOperands(), op->getParentOp()->getResults());
         } else {
           for (Value operand : op->getOperands()) // views; unknown ops may return any of their buffers
-            for (Value result : op->getResults()) flow(operand, result);
+            for (Value result : op->getResults())
+              flow(operand, result);
         }
       });
     }
@@ -97,14 +101,16 @@ private:
   Accesses accessesOf(Operation *op) {
     Accesses a;
     auto all = [&](Value desc, llvm::SetVector<Range> &set) {
-      if (isa<ttg::MemDescType>(desc.getType())) set.insert_range(buffers.lookup(desc));
+      if (isa<ttg::MemDescType>(desc.getType()))
+        set.insert_range(buffers.lookup(desc));
     };
     if (isa<ttg::LocalLoadOp>(op)) {
       all(op->getOperand(0), a.reads);
     } else if (auto store = dyn_cast<ttg::LocalStoreOp>(op)) {
       all(store.getDst(), a.writes);
     } else if (auto alloc = dyn_cast<ttg::LocalAllocOp>(op)) {
-      if (alloc.getSrc()) all(alloc.getResult(), a.writes);
+      if (alloc.getSrc())
+        all(alloc.getResult(), a.writes);
     } else if (!isMemoryEffectFree(op)) { // an op of which we know nothing
       for (Value operand : op->getOperands()) {
         all(operand, a.reads);
@@ -117,7 +123,8 @@ private:
   Accesses block(Block &block, Accesses state) {
     for (Operation &op : llvm::make_early_inc_range(block)) {
       if (auto barrier = dyn_cast<ttg::BarrierOp>(op)) {
-        if (bitEnumContainsAny(barrier.getAddrSpace(), ttg::AddrSpace::Local)) state = {};
+        if (bitEnumContainsAny(barrier.getAddrSpace(), ttg::AddrSpace::Local))
+          state = {};
         continue;
       }
       if (op.getNumRegions() && !isa<tt::ReduceOp>(op)) {
@@ -127,7 +134,8 @@ private:
       auto offset = allocationOffset(&op);
       unsigned scratch = offset ? scratchBytes(&op) : 0;
       Accesses now = accessesOf(&op);
-      if (scratch) now.writes.insert({*offset, *offset + scratch});
+      if (scratch)
+        now.writes.insert({*offset, *offset + scratch});
       if (state.conflictsWith(now)) {
         OpBuilder b(&op);
         ttg::BarrierOp::create(b, op.getLoc(), ttg::AddrSpace::Local);
@@ -155,7 +163,8 @@ private:
       bool grown = true;
       while (grown) {
         grown = false;
-        for (Region &r : op->getRegions()) grown |= state.add(region(r, state));
+        for (Region &r : op->getRegions())
+          grown |= state.add(region(r, state));
       }
       return state;
     }
@@ -167,26 +176,32 @@ private:
       else
         out.add(region(r, state));
     }
-    if (mayFallThrough) out.add(state);
+    if (mayFallThrough)
+      out.add(state);
     return out;
   }
 
   /// State at the region's end, from the state at its entry.
   Accesses region(Region &r, Accesses entry) {
-    if (r.empty()) return entry;
-    if (llvm::hasSingleElement(r)) return block(r.front(), std::move(entry));
+    if (r.empty())
+      return entry;
+    if (llvm::hasSingleElement(r))
+      return block(r.front(), std::move(entry));
     llvm::DenseMap<Block *, Accesses> in;
     llvm::SetVector<Block *> work;
     Accesses atExit;
     in[&r.front()] = std::move(entry);
-    for (Block &b : r) work.insert(&b);
+    for (Block &b : r)
+      work.insert(&b);
     while (!work.empty()) {
       Block *b = work.front();
       work.erase(work.begin());
       Accesses out = block(*b, in[b]);
-      if (b->getNumSuccessors() == 0) atExit.add(out);
+      if (b->getNumSuccessors() == 0)
+        atExit.add(out);
       for (Block *next : b->getSuccessors())
-        if (in[next].add(out)) work.insert(next);
+        if (in[next].add(out))
+          work.insert(next);
     }
     return atExit;
   }

@@ -21,11 +21,13 @@ void setEncoding(Value v, Attribute encoding) {
   RankedTensorType type = withEncoding(tileType(v), encoding);
   v.setType(type);
   if (auto constant = v.getDefiningOp<arith::ConstantOp>())
-    if (auto data = dyn_cast<DenseElementsAttr>(constant.getValue())) constant.setValueAttr(data.reshape(type));
+    if (auto data = dyn_cast<DenseElementsAttr>(constant.getValue()))
+      constant.setValueAttr(data.reshape(type));
 }
 
 bool isUniform(Operation *op) {
-  return op->hasTrait<OpTrait::Elementwise>() || isa<tt::LoadOp, tt::StoreOp, tt::BroadcastOp, tt::ElementwiseInlineAsmOp>(op) ||
+  return op->hasTrait<OpTrait::Elementwise>() ||
+         isa<tt::LoadOp, tt::StoreOp, tt::BroadcastOp, tt::ElementwiseInlineAsmOp>(op) ||
          isa<tt::ExternElementwiseOp, tt::AddPtrOp>(op);
 }
 
@@ -35,25 +37,28 @@ bool isForced(Operation *op) { return isa<tt::ReduceOp, tt::JoinOp, tt::SplitOp,
 
 Value memoryPointer(Operation *op) {
   Value ptr;
-  if (auto load = dyn_cast<tt::LoadOp>(op)) ptr = load.getPtr();
-  if (auto store = dyn_cast<tt::StoreOp>(op)) ptr = store.getPtr();
+  if (auto load = dyn_cast<tt::LoadOp>(op))
+    ptr = load.getPtr();
+  if (auto store = dyn_cast<tt::StoreOp>(op))
+    ptr = store.getPtr();
   return ptr && tileType(ptr) ? ptr : Value();
 }
 
 static Attribute orNull(ttg::InferredEncoding e) { return succeeded(e) ? *e : Attribute(); }
 
 Attribute resultEncoding(Operation *op, unsigned index, Attribute encoding) {
-  if (isUniform(op)) return encoding;
+  if (isUniform(op))
+    return encoding;
   auto src = index < op->getNumOperands() ? tileType(op->getOperand(index)) : RankedTensorType();
-  if (!src) return {};
+  if (!src)
+    return {};
   src = withEncoding(src, encoding);
   return llvm::TypeSwitch<Operation *, Attribute>(op)
       .Case([&](tt::ExpandDimsOp o) { return orNull(ttg::inferExpandDims(src, o.getAxis())); })
       .Case([&](tt::TransOp o) { return orNull(ttg::inferTrans(src, o.getOrder())); })
       .Case([&](tt::ReshapeOp o) { return orNull(ttg::inferReshape(src, o.getType().getShape())); })
-      .Case([&](tt::ReduceOp o) {
-        return src.getRank() > 1 ? orNull(ttg::inferReduce(src, o.getAxis())) : Attribute();
-      })
+      .Case(
+          [&](tt::ReduceOp o) { return src.getRank() > 1 ? orNull(ttg::inferReduce(src, o.getAxis())) : Attribute(); })
       .Case([&](tt::JoinOp) { return orNull(ttg::inferJoin(src)); })
       .Case([&](tt::SplitOp) { return orNull(ttg::inferSplit(src)); })
       .Case([&](tt::CatOp) { return orNull(ttg::inferCat(src)); })
@@ -61,9 +66,11 @@ Attribute resultEncoding(Operation *op, unsigned index, Attribute encoding) {
       .Default(Attribute());
 }
 
-/// `encoding` of `shape` without the register that holds flat bit `bit`, the bits above moved down: what join and cat add.
+/// `encoding` of `shape` without the register that holds flat bit `bit`, the bits above moved down: what join and cat
+/// add.
 static Attribute withoutRegister(RankedTensorType src, ArrayRef<int64_t> shape, Attribute encoding, unsigned bit) {
-  if (!isa<ttg::DistributedEncoding>(encoding)) return {};
+  if (!isa<ttg::DistributedEncoding>(encoding))
+    return {};
   LinearLayout layout = ttg::toLinearLayout(shape, encoding);
   uint64_t mask = uint64_t(1) << bit;
   SmallVector<LinearLayout::In> ins;
@@ -75,22 +82,27 @@ static Attribute withoutRegister(RankedTensorType src, ArrayRef<int64_t> shape, 
         ++removed;
         continue;
       }
-      if (basis & mask) return {};
+      if (basis & mask)
+        return {};
       out.bases.push_back(((basis & ~(mask - 1)) >> 1) | (basis & (mask - 1)));
     }
     ins.push_back(std::move(out));
   }
-  if (removed != 1) return {};
+  if (removed != 1)
+    return {};
   return ttg::encodingOf(encoding.getContext(), LinearLayout(src.getShape(), ins));
 }
 
 Attribute operandEncoding(Operation *op, unsigned index, Attribute encoding) {
   auto src = tileType(op->getOperand(index));
-  if (!src || !encoding) return {};
-  if (isUniform(op)) return encoding;
+  if (!src || !encoding)
+    return {};
+  if (isUniform(op))
+    return encoding;
   Attribute candidate =
       llvm::TypeSwitch<Operation *, Attribute>(op)
-          .Case<tt::ExpandDimsOp, tt::TransOp, tt::ReshapeOp>([&](auto) { return orNull(ttg::inferSourceOf(op, encoding)); })
+          .Case<tt::ExpandDimsOp, tt::TransOp, tt::ReshapeOp>(
+              [&](auto) { return orNull(ttg::inferSourceOf(op, encoding)); })
           .Case([&](tt::ReduceOp o) {
             auto slice = dyn_cast<ttg::SliceEncodingAttr>(encoding);
             return slice && slice.getDim() == o.getAxis() ? Attribute(slice.getParent()) : Attribute();
@@ -106,14 +118,16 @@ Attribute operandEncoding(Operation *op, unsigned index, Attribute encoding) {
   if (candidate && isForced(op)) {
     Attribute back = resultEncoding(op, index, candidate);
     auto result = cast<RankedTensorType>(op->getResult(0).getType());
-    if (!back || !ttg::areEquivalent(result.getShape(), back, encoding)) return {};
+    if (!back || !ttg::areEquivalent(result.getShape(), back, encoding))
+      return {};
   }
   return candidate;
 }
 
 Attribute defaultEncoding(MLIRContext *context, ArrayRef<int64_t> shape, unsigned numWarps, unsigned threadsPerWarp) {
   SmallVector<unsigned> size(shape.size(), 1), order;
-  for (unsigned d = shape.size(); d-- > 0;) order.push_back(d);
+  for (unsigned d = shape.size(); d-- > 0;)
+    order.push_back(d);
   return ttg::BlockedEncodingAttr::get(context, shape, size, order, numWarps, threadsPerWarp);
 }
 

@@ -1,8 +1,8 @@
 // Sinks layout conversions to their users.
-#include "tessera/ir/ttgir/Ttgir.h"
-#include "tessera/passes/Passes.h"
 #include "mlir/IR/Iterators.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
+#include "tessera/ir/ttgir/Ttgir.h"
+#include "tessera/passes/Passes.h"
 
 using namespace mlir;
 
@@ -13,7 +13,8 @@ namespace tessera {
 
 namespace {
 
-/// The first op of the block deepest inside branches (not loops) that still holds all users, before which `op` can stand.
+/// The first op of the block deepest inside branches (not loops) that still holds all users, before which `op` can
+/// stand.
 Operation *firstUse(Operation *op) {
   Block *block = op->getBlock();
   Operation *best = nullptr;
@@ -23,18 +24,24 @@ Operation *firstUse(Operation *op) {
     bool single = true;
     for (OpOperand &use : op->getUses()) {
       Operation *ancestor = block->findAncestorOpInBlock(*use.getOwner());
-      if (!ancestor) return best;
+      if (!ancestor)
+        return best;
       Region *region = nullptr;
       if (ancestor != use.getOwner()) // which of the ancestor's regions
         for (Region &r : ancestor->getRegions())
-          if (r.findAncestorOpInRegion(*use.getOwner())) region = &r;
-      if (!first) only = region;
+          if (r.findAncestorOpInRegion(*use.getOwner()))
+            region = &r;
+      if (!first)
+        only = region;
       single &= (!first || first == ancestor) && region && region == only;
-      if (!first || ancestor->isBeforeInBlock(first)) first = ancestor;
+      if (!first || ancestor->isBeforeInBlock(first))
+        first = ancestor;
     }
-    if (!first) return best;
+    if (!first)
+      return best;
     best = first;
-    if (!single || !isa<scf::IfOp>(first) || !llvm::hasSingleElement(*only)) return best;
+    if (!single || !isa<scf::IfOp>(first) || !llvm::hasSingleElement(*only))
+      return best;
     block = &only->front();
   }
 }
@@ -45,7 +52,8 @@ public:
     SmallVector<Operation *> conversions;
     getOperation().walk([&](ttg::ConvertLayoutOp op) { conversions.push_back(op); });
     for (Operation *op : llvm::reverse(conversions))
-      if (Operation *before = firstUse(op); before && before != op->getNextNode()) op->moveBefore(before);
+      if (Operation *before = firstUse(op); before && before != op->getNextNode())
+        op->moveBefore(before);
   }
 };
 

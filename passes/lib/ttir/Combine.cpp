@@ -1,9 +1,9 @@
 // Peephole rewrites of ttir that need no analysis.
-#include "tessera/ir/ttir/Ttir.h"
-#include "tessera/passes/Passes.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "tessera/ir/ttir/Ttir.h"
+#include "tessera/passes/Passes.h"
 
 using namespace mlir;
 
@@ -22,7 +22,8 @@ Value splatSource(Value v) {
 
 std::optional<bool> constantMask(Value mask) {
   APInt v;
-  if (mask && matchPattern(mask, m_ConstantInt(&v))) return v.getBoolValue();
+  if (mask && matchPattern(mask, m_ConstantInt(&v)))
+    return v.getBoolValue();
   return std::nullopt;
 }
 
@@ -32,11 +33,13 @@ struct UniformAddPtr : OpRewritePattern<tt::AddPtrOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(tt::AddPtrOp op, PatternRewriter &b) const override {
     Value base = splatSource(op.getPtr());
-    if (!base) return failure();
+    if (!base)
+      return failure();
     Value offset = splatSource(op.getOffset());
     if (!offset) {
       DenseIntElementsAttr data;
-      if (!matchPattern(op.getOffset(), m_Constant(&data)) || !data.isSplat()) return failure();
+      if (!matchPattern(op.getOffset(), m_Constant(&data)) || !data.isSplat())
+        return failure();
       offset = arith::ConstantOp::create(b, op.getLoc(), data.getSplatValue<IntegerAttr>());
     }
     Value sum = tt::AddPtrOp::create(b, op.getLoc(), base.getType(), base, offset);
@@ -52,11 +55,13 @@ struct ChainedAddPtr : OpRewritePattern<tt::AddPtrOp> {
     auto inner = op.getPtr().getDefiningOp<tt::AddPtrOp>();
     APInt first, second;
     if (!inner || inner.getOffset().getType() != op.getOffset().getType() ||
-        !matchPattern(inner.getOffset(), m_ConstantInt(&first)) || !matchPattern(op.getOffset(), m_ConstantInt(&second)))
+        !matchPattern(inner.getOffset(), m_ConstantInt(&first)) ||
+        !matchPattern(op.getOffset(), m_ConstantInt(&second)))
       return failure();
     bool overflow = false;
     APInt sum = first.sadd_ov(second, overflow);
-    if (overflow) return failure();
+    if (overflow)
+      return failure();
     Type type = op.getOffset().getType();
     TypedAttr value;
     if (auto tile = dyn_cast<RankedTensorType>(type))
@@ -81,7 +86,8 @@ struct SelectOfLoad : OpRewritePattern<arith::SelectOp> {
     // `other` may be made after the load: only what stands before it can be its operand.
     Operation *def = other.getDefiningOp();
     if (def && def->getBlock() == load->getBlock() && !def->isBeforeInBlock(load)) {
-      if (!def->hasTrait<OpTrait::ConstantLike>()) return failure();
+      if (!def->hasTrait<OpTrait::ConstantLike>())
+        return failure();
       b.moveOpBefore(def, load);
     }
     b.modifyOpInPlace(load, [&] { load.getOtherMutable().assign(other); });
@@ -95,7 +101,8 @@ struct UniformSelect : OpRewritePattern<arith::SelectOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(arith::SelectOp op, PatternRewriter &b) const override {
     Value condition = splatSource(op.getCondition());
-    if (!condition) return failure();
+    if (!condition)
+      return failure();
     b.modifyOpInPlace(op, [&] { op.getConditionMutable().assign(condition); });
     return success();
   }
@@ -105,7 +112,8 @@ struct MaskedLoad : OpRewritePattern<tt::LoadOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(tt::LoadOp op, PatternRewriter &b) const override {
     auto mask = constantMask(op.getMask());
-    if (!mask) return failure();
+    if (!mask)
+      return failure();
     if (*mask) {
       b.modifyOpInPlace(op, [&] {
         op.getOtherMutable().clear();
@@ -118,7 +126,8 @@ struct MaskedLoad : OpRewritePattern<tt::LoadOp> {
       return success();
     }
     TypedAttr zero = b.getZeroAttr(op.getType());
-    if (!zero) return failure(); // pointers have no constant
+    if (!zero)
+      return failure(); // pointers have no constant
     b.replaceOpWithNewOp<arith::ConstantOp>(op, zero);
     return success();
   }
@@ -128,7 +137,8 @@ struct MaskedStore : OpRewritePattern<tt::StoreOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(tt::StoreOp op, PatternRewriter &b) const override {
     auto mask = constantMask(op.getMask());
-    if (!mask) return failure();
+    if (!mask)
+      return failure();
     if (*mask)
       b.modifyOpInPlace(op, [&] { op.getMaskMutable().clear(); });
     else
@@ -146,7 +156,8 @@ public:
     return success();
   }
   void runOnOperation() override {
-    if (failed(applyPatternsGreedily(getOperation(), patterns))) signalPassFailure();
+    if (failed(applyPatternsGreedily(getOperation(), patterns)))
+      signalPassFailure();
   }
 
 private:

@@ -1,7 +1,7 @@
 // Unrolls loops on demand.
+#include "mlir/Dialect/SCF/Utils/Utils.h"
 #include "tessera/ir/ttir/Ttir.h"
 #include "tessera/passes/Passes.h"
-#include "mlir/Dialect/SCF/Utils/Utils.h"
 
 using namespace mlir;
 
@@ -20,18 +20,22 @@ public:
     SmallVector<std::pair<scf::ForOp, int64_t>> loops; // inner ones first
     WalkResult walked = getOperation().walk([&](scf::ForOp loop) {
       auto factor = loop->getAttrOfType<IntegerAttr>(kFactor);
-      if (!loop->hasAttr(kFactor)) return WalkResult::advance();
+      if (!loop->hasAttr(kFactor))
+        return WalkResult::advance();
       if (!factor || factor.getInt() < 1) {
         loop.emitError() << "'" << kFactor << "' must be an integer of at least 1";
         return WalkResult::interrupt();
       }
       loop->removeAttr(kFactor); // copies of the loop must not be unrolled again
-      if (factor.getInt() > 1) loops.push_back({loop, factor.getInt()});
+      if (factor.getInt() > 1)
+        loops.push_back({loop, factor.getInt()});
       return WalkResult::advance();
     });
-    if (walked.wasInterrupted()) return signalPassFailure();
+    if (walked.wasInterrupted())
+      return signalPassFailure();
     for (auto [loop, factor] : loops)
-      if (failed(loopUnrollByFactor(loop, factor))) loop.emitRemark("could not be unrolled");
+      if (failed(loopUnrollByFactor(loop, factor)))
+        loop.emitRemark("could not be unrolled");
   }
 };
 

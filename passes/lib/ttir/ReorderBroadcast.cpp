@@ -1,9 +1,9 @@
 // Moves element-wise work in front of splats and broadcasts.
-#include "tessera/ir/ttir/Ttir.h"
-#include "tessera/passes/Passes.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "tessera/ir/ttir/Ttir.h"
+#include "tessera/passes/Passes.h"
 
 using namespace mlir;
 
@@ -16,8 +16,8 @@ namespace {
 
 /// Pure, one result, all tiles of one shape. Without an encoding: ttir only.
 bool isElementwise(Operation *op) {
-  if (op->getNumResults() != 1 || op->getNumOperands() == 0 || op->getNumRegions() || !op->hasTrait<OpTrait::Elementwise>() ||
-      !isMemoryEffectFree(op))
+  if (op->getNumResults() != 1 || op->getNumOperands() == 0 || op->getNumRegions() ||
+      !op->hasTrait<OpTrait::Elementwise>() || !isMemoryEffectFree(op))
     return false;
   auto type = dyn_cast<RankedTensorType>(op->getResult(0).getType());
   return type && !type.getEncoding();
@@ -41,7 +41,8 @@ Value rebuild(PatternRewriter &b, Operation *op, ArrayRef<Value> operands, Array
   if (Attribute properties = op->getPropertiesAsAttribute())
     state.propertiesAttr = properties;
   // Hints have one entry a dimension and do not fit another rank.
-  for (StringRef hint : {"tt.divisibility", "tt.contiguity", "tt.constancy"}) state.attributes.erase(hint);
+  for (StringRef hint : {"tt.divisibility", "tt.contiguity", "tt.constancy"})
+    state.attributes.erase(hint);
   return b.create(state)->getResult(0);
 }
 
@@ -49,15 +50,18 @@ Value rebuild(PatternRewriter &b, Operation *op, ArrayRef<Value> operands, Array
 struct ElementwiseOfSplats : RewritePattern {
   ElementwiseOfSplats(MLIRContext *context) : RewritePattern(MatchAnyOpTypeTag(), 1, context) {}
   LogicalResult matchAndRewrite(Operation *op, PatternRewriter &b) const override {
-    if (!isElementwise(op)) return failure();
+    if (!isElementwise(op))
+      return failure();
     bool anySplat = false;
     DenseElementsAttr data;
     for (Value v : op->getOperands()) {
       bool splat = v.getDefiningOp<tt::SplatOp>() != nullptr;
-      if (!splat && isa<RankedTensorType>(v.getType()) && !isSplatConstant(v, data)) return failure();
+      if (!splat && isa<RankedTensorType>(v.getType()) && !isSplatConstant(v, data))
+        return failure();
       anySplat |= splat;
     }
-    if (!anySplat) return failure(); // all constants: for the folder
+    if (!anySplat)
+      return failure(); // all constants: for the folder
     SmallVector<Value> scalars;
     for (Value v : op->getOperands()) {
       if (auto splat = v.getDefiningOp<tt::SplatOp>())
@@ -76,19 +80,22 @@ struct ElementwiseOfSplats : RewritePattern {
 struct ElementwiseOfBroadcasts : RewritePattern {
   ElementwiseOfBroadcasts(MLIRContext *context) : RewritePattern(MatchAnyOpTypeTag(), 1, context) {}
   LogicalResult matchAndRewrite(Operation *op, PatternRewriter &b) const override {
-    if (!isElementwise(op)) return failure();
+    if (!isElementwise(op))
+      return failure();
     ArrayRef<int64_t> shape;
     DenseElementsAttr data;
     for (Value v : op->getOperands()) {
       if (auto broadcast = v.getDefiningOp<tt::BroadcastOp>()) {
         ArrayRef<int64_t> source = cast<RankedTensorType>(broadcast.getSrc().getType()).getShape();
-        if (!shape.empty() && shape != source) return failure();
+        if (!shape.empty() && shape != source)
+          return failure();
         shape = source;
       } else if (isa<RankedTensorType>(v.getType()) && !v.getDefiningOp<tt::SplatOp>() && !isSplatConstant(v, data)) {
         return failure();
       }
     }
-    if (shape.empty()) return failure();
+    if (shape.empty())
+      return failure();
     SmallVector<Value> small;
     for (Value v : op->getOperands()) {
       if (auto broadcast = v.getDefiningOp<tt::BroadcastOp>())
@@ -96,7 +103,8 @@ struct ElementwiseOfBroadcasts : RewritePattern {
       else if (auto splat = v.getDefiningOp<tt::SplatOp>())
         small.push_back(tt::SplatOp::create(b, v.getLoc(), withShape(v.getType(), shape), splat.getSrc()));
       else if (isSplatConstant(v, data))
-        small.push_back(arith::ConstantOp::create(b, v.getLoc(), data.resizeSplat(cast<ShapedType>(withShape(v.getType(), shape)))));
+        small.push_back(arith::ConstantOp::create(b, v.getLoc(),
+                                                  data.resizeSplat(cast<ShapedType>(withShape(v.getType(), shape)))));
       else
         small.push_back(v);
     }
@@ -110,7 +118,8 @@ template <typename Op> struct ShapeOfSplat : OpRewritePattern<Op> {
   using OpRewritePattern<Op>::OpRewritePattern;
   LogicalResult matchAndRewrite(Op op, PatternRewriter &b) const override {
     auto splat = op.getSrc().template getDefiningOp<tt::SplatOp>();
-    if (!splat) return failure();
+    if (!splat)
+      return failure();
     b.template replaceOpWithNewOp<tt::SplatOp>(op, op.getType(), splat.getSrc());
     return success();
   }
@@ -120,7 +129,8 @@ struct BroadcastOfBroadcast : OpRewritePattern<tt::BroadcastOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(tt::BroadcastOp op, PatternRewriter &b) const override {
     auto inner = op.getSrc().getDefiningOp<tt::BroadcastOp>();
-    if (!inner) return failure();
+    if (!inner)
+      return failure();
     b.replaceOpWithNewOp<tt::BroadcastOp>(op, op.getType(), inner.getSrc());
     return success();
   }
@@ -136,7 +146,8 @@ public:
     return success();
   }
   void runOnOperation() override {
-    if (failed(applyPatternsGreedily(getOperation(), patterns))) signalPassFailure();
+    if (failed(applyPatternsGreedily(getOperation(), patterns)))
+      signalPassFailure();
   }
 
 private:

@@ -45,7 +45,7 @@ static std::string describe(const failure &f) {
   case reason::write_after_write:
     return fmt::format("race: {} writes byte {} of shared memory that {} wrote{} with no barrier between", thread, f.address, other, other_place);
   case reason::uninitialised:
-    return fmt::format("{} reads byte {} of shared memory, which nobody has written", thread, f.address);
+    return fmt::format("{} reads byte {} of shared memory, which no thread has written yet: a store or a barrier is missing", thread, f.address);
   case reason::wrong_element:
     return fmt::format("wrong element: {} reads element {} at byte {} of shared memory, but {} stored element {} there{}: the "
                        "two sides disagree on the layout (swizzle)", thread, f.expected, f.address, other, f.found, other_place);

@@ -53,14 +53,18 @@ void check_shared(warp_state &warp, const tessera_cpu_access &access, std::uint3
   }
 }
 
-void check_global(warp_state &warp, const tessera_cpu_access &access, std::uint32_t lane, const void *pointer) {
-  if (auto address = reinterpret_cast<std::uint64_t>(pointer); address % access.alignment) {
+/// Lane `lane`'s address, checked.
+std::byte *global_address(warp_state &warp, const tessera_cpu_access &access, std::uint32_t lane, const void *pointers) {
+  auto address = access.run ? reinterpret_cast<std::uint64_t>(pointers) + std::uint64_t(access.run) * lane
+                            : static_cast<const std::uint64_t *>(pointers)[lane];
+  if (address % access.alignment) {
     failure &f = warp.owner->failure_;
     f.why = reason::misaligned_global;
     f.address = address;
     f.expected = access.alignment;
     fail(warp, lane, &access.site);
   }
+  return reinterpret_cast<std::byte *>(address);
 }
 
 // Element sizes are 1, 2, 4 and 8 bytes: let the copy be one move.
@@ -129,28 +133,26 @@ void tessera_cpu_shared_store(tessera_cpu_context *ctx, const tessera_cpu_access
 }
 
 void tessera_cpu_global_load(tessera_cpu_context *ctx, const tessera_cpu_access *access, std::uint64_t mask,
-                             const void *const *pointers, void *data) {
+                             const void *pointers, void *data) {
   warp_state &warp = state(ctx);
   warp.owner->last_site = &access->site;
   std::uint32_t bytes = access->elem_bytes, lanes = access->lanes;
   each_lane(mask, [&](std::uint32_t lane) {
-    check_global(warp, *access, lane, pointers[lane]);
+    const std::byte *from = global_address(warp, *access, lane, pointers);
     for (std::uint32_t i = 0; i < access->vec; ++i)
-      copy_element(static_cast<std::byte *>(data) + std::size_t(i * lanes + lane) * bytes,
-           static_cast<const std::byte *>(pointers[lane]) + std::size_t(i) * bytes, bytes);
+      copy_element(static_cast<std::byte *>(data) + std::size_t(i * lanes + lane) * bytes, from + std::size_t(i) * bytes, bytes);
   });
 }
 
 void tessera_cpu_global_store(tessera_cpu_context *ctx, const tessera_cpu_access *access, std::uint64_t mask,
-                              void *const *pointers, const void *data) {
+                              const void *pointers, const void *data) {
   warp_state &warp = state(ctx);
   warp.owner->last_site = &access->site;
   std::uint32_t bytes = access->elem_bytes, lanes = access->lanes;
   each_lane(mask, [&](std::uint32_t lane) {
-    check_global(warp, *access, lane, pointers[lane]);
+    std::byte *to = global_address(warp, *access, lane, pointers);
     for (std::uint32_t i = 0; i < access->vec; ++i)
-      copy_element(static_cast<std::byte *>(pointers[lane]) + std::size_t(i) * bytes,
-           static_cast<const std::byte *>(data) + std::size_t(i * lanes + lane) * bytes, bytes);
+      copy_element(to + std::size_t(i) * bytes, static_cast<const std::byte *>(data) + std::size_t(i * lanes + lane) * bytes, bytes);
   });
 }
 

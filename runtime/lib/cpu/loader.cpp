@@ -10,7 +10,7 @@
 #include <atomic>
 #include <dlfcn.h>
 #include <iterator>
-#include <mutex>
+#include <utility>
 
 #include <tessera/codegen/cpu_abi.h>
 #include <tessera/error.h>
@@ -25,8 +25,14 @@ namespace tessera::cpu {
 
 namespace orc = llvm::orc;
 
+/// What the session reported on this thread: the linker says there why a lookup failed, the lookup only that it did.
+static thread_local std::string reported;
+
 [[noreturn]] static void refuse(llvm::Error why) {
-  throw error(stage::launch, "cannot load the kernel's machine code: " + llvm::toString(std::move(why)));
+  std::string reason = llvm::toString(std::move(why));
+  if (!reported.empty())
+    reason += ": " + std::exchange(reported, {});
+  throw error(stage::launch, "cannot load the kernel's machine code: " + reason);
 }
 
 /// The address of what generated code may refer to: our helpers, the C, math and vector math libraries.
@@ -77,7 +83,7 @@ static orc::LLJIT &session() {
                     .create();
     if (!made)
       refuse(made.takeError());
-    (*made)->getExecutionSession().setErrorReporter([](llvm::Error e) { llvm::consumeError(std::move(e)); });
+    (*made)->getExecutionSession().setErrorReporter([](llvm::Error e) { reported = llvm::toString(std::move(e)); });
     return made->release();
   }();
   return *jit;

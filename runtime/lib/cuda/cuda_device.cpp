@@ -7,6 +7,8 @@
 #include <array>
 #include <chrono>
 #include <cstring>
+#include <mutex>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -15,24 +17,26 @@ namespace {
 
 using namespace cuda;
 
-/// Addresses known to be good, per thread. An entry dies when any memory of this library is freed; memory freed by others
-/// is not noticed, and a kernel that uses it faults as it would anywhere else.
-struct known_pointer {
-  std::uint64_t address = 0, passed = 0;
+/// A range of addresses known to be good. An entry dies when any memory of this library is freed; memory freed by others is
+/// not noticed, and a kernel that uses it faults as it would anywhere else.
+struct known_range {
+  std::uint64_t begin = 0, end = 0, shift = 0; ///< shift: from the address given to the one passed (mapped host memory)
   const void *device = nullptr;
   std::uint32_t epoch = 0;
 };
 std::atomic<std::uint32_t> free_epoch = 1;
-thread_local std::array<known_pointer, 64> known_pointers;
 
-known_pointer &slot_of(std::uint64_t address) { return known_pointers[(address >> 4 ^ address >> 10 ^ address >> 20) & 63]; }
+/// Each thread's small cache of ranges. An address is looked for where itself was entered, then where its 2 MiB were: so
+/// many small allocations and many places of a large one are found both.
+thread_local std::array<known_range, 64> known_ranges;
+known_range &near(std::uint64_t address) { return known_ranges[address * 0x9e3779b97f4a7c15u >> 59]; }
+known_range &far(std::uint64_t address) { return known_ranges[32 + ((address >> 21) * 0x9e3779b97f4a7c15u >> 59)]; }
 
 struct cuda_code final : loaded_code {
   cuda_code(const driver_api &cu, CUcontext context) : cu(cu), context(context) {}
   ~cuda_code() override {
     CUcontext old;
-    // At the end of the process the driver may be gone already: its answers no longer matter.
-    if (!module || cu.CtxPushCurrent(context) != success)
+    if (!module || shutting_down() || cu.CtxPushCurrent(context) != success)
       return;
     cu.CtxSynchronize(); // a launch may still be running this code
     cu.ModuleUnload(module);
@@ -43,18 +47,19 @@ struct cuda_code final : loaded_code {
   CUmodule module = nullptr;
   CUfunction function = nullptr;
   unsigned threads = 0, shared_bytes = 0;
+  const std::string *name = nullptr; ///< kept by the device: a fault may be found when the kernel is gone
 };
 
 class cuda_device final : public device_impl {
 public:
   cuda_device(const driver_api &cu, int ordinal, std::string arch = {}) : cu_(cu) {
-    check(cu, cu.DeviceGet(&device_, ordinal), "looking at a CUDA device");
+    check(cu.DeviceGet(&device_, ordinal), "looking at a CUDA device");
     memory_space = 1 + ordinal;
     major_ = attribute(compute_major), minor_ = attribute(compute_minor);
 
     auto &p = properties;
     char name[256] = "";
-    check(cu, cu.DeviceGetName(name, sizeof name, device_), "looking at a CUDA device");
+    check(cu.DeviceGetName(name, sizeof name, device_), "looking at a CUDA device");
     p.name = name;
     // From 9.0 on, the architecture-specific instructions (suffix a) are what makes the GPU fast.
     p.arch = fmt::format("sm_{}{}{}", major_, minor_, major_ >= 9 ? "a" : "");
@@ -66,7 +71,7 @@ public:
     p.shared_bytes_per_multiprocessor = attribute(shared_per_sm);
     p.registers_per_multiprocessor = attribute(registers_per_sm);
     p.max_grid = {std::uint64_t(attribute(max_grid_x)), std::uint64_t(attribute(max_grid_y)), std::uint64_t(attribute(max_grid_z))};
-    check(cu, cu.DeviceTotalMem(&p.memory_bytes, device_), "looking at a CUDA device");
+    check(cu.DeviceTotalMem(&p.memory_bytes, device_), "looking at a CUDA device");
     p.l2_bytes = attribute(l2_bytes);
     p.clock_ghz = attribute(clock_khz) * 1e-6;
     // Two transfers a clock; the bus is given in bits.
@@ -94,34 +99,34 @@ public:
       throw error(stage::driver, fmt::format("out of memory: {} bytes asked for on {} ({}), which has {}, {} free: {}", bytes, str(),
                                              properties.name, total, free, describe(cu_, r)));
     }
-    check(cu_, r, "allocating device memory");
+    check(r, "allocating device memory");
     return reinterpret_cast<void *>(p);
   }
   void release(void *memory) noexcept override {
     free_epoch.fetch_add(1, std::memory_order_relaxed);
     CUcontext old;
-    if (!context_ || cu_.CtxPushCurrent(context_) != success)
+    if (!context_ || shutting_down() || cu_.CtxPushCurrent(context_) != success)
       return;
     cu_.MemFree(reinterpret_cast<CUdeviceptr>(memory));
     cu_.CtxPopCurrent(&old);
   }
   void copy_in(void *to, const void *from, std::size_t bytes, void *stream) override {
     scoped_context scope(cu_, context());
-    check(cu_, cu_.MemcpyHtoDAsync(address(to), from, bytes, queue(stream)), "copying to the device");
+    check(cu_.MemcpyHtoDAsync(address(to), from, bytes, queue(stream)), "copying to the device");
   }
   void copy_out(void *to, const void *from, std::size_t bytes, void *stream) override {
     scoped_context scope(cu_, context());
-    check(cu_, cu_.MemcpyDtoHAsync(to, address(from), bytes, queue(stream)), "copying from the device");
+    check(cu_.MemcpyDtoHAsync(to, address(from), bytes, queue(stream)), "copying from the device");
   }
   void copy_within(void *to, const void *from, std::size_t bytes, void *stream) override {
     scoped_context scope(cu_, context());
-    check(cu_, cu_.MemcpyAsync(address(to), address(from), bytes, queue(stream)), "copying on the device");
+    check(cu_.MemcpyAsync(address(to), address(from), bytes, queue(stream)), "copying on the device");
   }
   void fill(void *to, const void *pattern, std::size_t width, std::size_t count, void *stream) override {
     scoped_context scope(cu_, context());
     auto set = [&](auto value, auto *driver_call, std::size_t n) {
       std::memcpy(&value, pattern, sizeof value);
-      check(cu_, driver_call(address(to), value, n, queue(stream)), "filling device memory");
+      check(driver_call(address(to), value, n, queue(stream)), "filling device memory");
     };
     const auto *bytes = static_cast<const unsigned char *>(pattern);
     auto repeats = [&](std::size_t period) {
@@ -134,48 +139,27 @@ public:
     else if (repeats(4))
       set(std::uint32_t{}, cu_.MemsetD32Async, width / 4 * count);
     else { // write one element, then double what is written
-      check(cu_, cu_.MemcpyHtoDAsync(address(to), pattern, width, queue(stream)), "filling device memory");
+      check(cu_.MemcpyHtoDAsync(address(to), pattern, width, queue(stream)), "filling device memory");
       for (std::size_t done = 1; done < count; done *= 2)
-        check(cu_, cu_.MemcpyAsync(address(to) + done * width, address(to), std::min(done, count - done) * width, queue(stream)),
+        check(cu_.MemcpyAsync(address(to) + done * width, address(to), std::min(done, count - done) * width, queue(stream)),
               "filling device memory");
     }
   }
   std::size_t free_bytes() override {
     scoped_context scope(cu_, context());
     std::size_t free = 0, total = 0;
-    check(cu_, cu_.MemGetInfo(&free, &total), "asking for free memory");
+    check(cu_.MemGetInfo(&free, &total), "asking for free memory");
     return free;
   }
 
   bool usable_pointer(std::uint64_t &p, std::string &why) override {
-    known_pointer &known = slot_of(p);
     const std::uint32_t epoch = free_epoch.load(std::memory_order_relaxed);
-    if (known.address == p && known.device == this && known.epoch == epoch) [[likely]] {
-      p = known.passed;
-      return true;
-    }
-    scoped_context scope(cu_, context());
-    unsigned kind = no_memory, managed = 0;
-    int ordinal = -1;
-    std::uint64_t mapped = 0;
-    int attributes[] = {memory_type, is_managed, device_ordinal, device_pointer};
-    void *results[] = {&kind, &managed, &ordinal, &mapped};
-    CUresult r = cu_.PointerGetAttributes(4, attributes, results, p);
-    if (r != success && is_fault(r))
-      fail(cu_, r, "looking at a pointer");
-    if (r != success || kind == no_memory) {
-      why = fmt::format("is {:#x}, which is not memory of a GPU: pass a device_buffer, or memory from cudaMalloc, "
-                        "cudaMallocManaged or cudaHostRegister",
-                        p);
-      return false;
-    }
-    if (kind == device_memory && !managed && ordinal != memory_space - 1 && !reach(ordinal)) {
-      why = fmt::format("is memory of cuda:{}, which {} cannot reach", ordinal, str());
-      return false;
-    }
-    known = {p, managed || !mapped ? p : mapped, this, epoch};
-    p = known.passed;
-    return true;
+    for (known_range *known : {&near(p), &far(p)})
+      if (p - known->begin < known->end - known->begin && known->device == this && known->epoch == epoch) [[likely]] {
+        p += known->shift;
+        return true;
+      }
+    return look_up(p, why, epoch);
   }
 
   // ---- queues --------------------------------------------------------------------------------------------------------
@@ -183,43 +167,49 @@ public:
   void *create_stream() override {
     scoped_context scope(cu_, context());
     CUstream s;
-    check(cu_, cu_.StreamCreate(&s, 0), "creating a stream");
+    check(cu_.StreamCreate(&s, 0), "creating a stream");
     return s;
   }
-  void destroy_stream(void *stream) noexcept override { cu_.StreamDestroy(queue(stream)); }
+  void destroy_stream(void *stream) noexcept override {
+    if (!shutting_down())
+      cu_.StreamDestroy(queue(stream));
+  }
   void synchronize(void *stream) override {
     scoped_context scope(cu_, context());
-    check(cu_, cu_.StreamSynchronize(queue(stream)), "waiting for a stream");
+    check(cu_.StreamSynchronize(queue(stream)), "waiting for a stream");
   }
   void synchronize_all() override {
     scoped_context scope(cu_, context());
-    check(cu_, cu_.CtxSynchronize(), "waiting for the device");
+    check(cu_.CtxSynchronize(), "waiting for the device");
   }
   void *create_event() override {
     scoped_context scope(cu_, context());
     CUevent e;
-    check(cu_, cu_.EventCreate(&e, 0), "creating an event");
+    check(cu_.EventCreate(&e, 0), "creating an event");
     return e;
   }
-  void destroy_event(void *event) noexcept override { cu_.EventDestroy(static_cast<CUevent>(event)); }
+  void destroy_event(void *event) noexcept override {
+    if (!shutting_down())
+      cu_.EventDestroy(static_cast<CUevent>(event));
+  }
   void record(void *event, void *stream) override {
     scoped_context scope(cu_, context());
-    check(cu_, cu_.EventRecord(static_cast<CUevent>(event), queue(stream)), "recording an event");
+    check(cu_.EventRecord(static_cast<CUevent>(event), queue(stream)), "recording an event");
   }
   void synchronize_event(void *event) override {
     scoped_context scope(cu_, context());
-    check(cu_, cu_.EventSynchronize(static_cast<CUevent>(event)), "waiting for an event");
+    check(cu_.EventSynchronize(static_cast<CUevent>(event)), "waiting for an event");
   }
   void wait(void *stream, void *event) override {
     scoped_context scope(cu_, context());
-    check(cu_, cu_.StreamWaitEvent(queue(stream), static_cast<CUevent>(event), 0), "making a stream wait");
+    check(cu_.StreamWaitEvent(queue(stream), static_cast<CUevent>(event), 0), "making a stream wait");
   }
   double elapsed_ms(void *start, void *stop) override {
     synchronize_event(start);
     synchronize_event(stop);
     scoped_context scope(cu_, context());
     float ms = 0;
-    check(cu_, cu_.EventElapsedTime(&ms, static_cast<CUevent>(start), static_cast<CUevent>(stop)), "reading an event's time");
+    check(cu_.EventElapsedTime(&ms, static_cast<CUevent>(start), static_cast<CUevent>(stop)), "reading an event's time");
     return ms;
   }
 
@@ -234,33 +224,40 @@ public:
     auto code = std::make_unique<cuda_code>(cu_, context());
     code->threads = unsigned(meta.num_warps * meta.warp_size);
     code->shared_bytes = meta.shared_bytes;
+    {
+      std::lock_guard guard(names_lock_);
+      code->name = &*names_.insert(meta.name).first;
+    }
 
     // Machine code of an older architecture does not run on a newer GPU, its PTX does.
     auto [number, suffix] = split(kernel.compiled_for.arch);
     const std::string *cubin = number / 10 == major_ ? kernel.find("cubin") : nullptr;
     if (!cubin)
       cubin = &assemble(kernel);
-    check(cu_, cu_.ModuleLoadData(&code->module, cubin->data()), fmt::format("loading kernel '{}'", meta.name));
-    check(cu_, cu_.ModuleGetFunction(&code->function, code->module, meta.name.c_str()), fmt::format("finding kernel '{}' in its module", meta.name));
+    if (CUresult r = cu_.ModuleLoadData(&code->module, cubin->data()); r != success)
+      fail(r, fmt::format("loading the machine code of kernel '{}' (where ptxas is newer than the driver, TESSERA_PTXAS= leaves "
+                          "assembling to the driver)", meta.name));
+    check(cu_.ModuleGetFunction(&code->function, code->module, meta.name.c_str()), "finding a kernel in its module");
 
     int registers = 0, local = 0;
-    check(cu_, cu_.FuncGetAttribute(&registers, num_registers, code->function), "reading a kernel's registers");
-    check(cu_, cu_.FuncGetAttribute(&local, local_bytes, code->function), "reading a kernel's local memory");
+    check(cu_.FuncGetAttribute(&registers, num_registers, code->function), "reading a kernel's registers");
+    check(cu_.FuncGetAttribute(&local, local_bytes, code->function), "reading a kernel's local memory");
     kernel.registers = registers;
     if (kernel.spills < 0)
       kernel.spills = local / 4; // tile programs use local memory for nothing else
     if (meta.shared_bytes > 48 * 1024)
-      check(cu_, cu_.FuncSetAttribute(code->function, max_dynamic_shared, int(meta.shared_bytes)), "raising a kernel's shared memory");
+      check(cu_.FuncSetAttribute(code->function, max_dynamic_shared, int(meta.shared_bytes)), "raising a kernel's shared memory");
     return code;
   }
 
   void launch(const loaded_code &code, checked_grid g, const void **args, void *stream) override {
     auto &c = static_cast<const cuda_code &>(code);
+    last_launched_.store(c.name, std::memory_order_relaxed);
     scoped_context scope(cu_, context());
     CUresult r = cu_.LaunchKernel(c.function, g.x, g.y, g.z, c.threads, 1, 1, c.shared_bytes, queue(stream),
                                   const_cast<void **>(args), nullptr);
     if (r != success) [[unlikely]]
-      fail(cu_, r, "launching a kernel");
+      fail(r, "launching a kernel");
   }
 
   cpu_counters counters() const override {
@@ -275,7 +272,7 @@ private:
 
   int attribute(device_attribute a) const {
     int value = 0;
-    check(cu_, cu_.DeviceGetAttribute(&value, a, device_), "looking at a CUDA device");
+    check(cu_.DeviceGetAttribute(&value, a, device_), "looking at a CUDA device");
     return value;
   }
 
@@ -289,13 +286,52 @@ private:
     return {number, !arch.empty()};
   }
 
+  bool look_up(std::uint64_t &p, std::string &why, std::uint32_t epoch) {
+    scoped_context scope(cu_, context());
+    unsigned kind = no_memory, managed = 0;
+    int ordinal = -1;
+    std::uint64_t mapped = 0, begin = 0;
+    std::size_t bytes = 0;
+    int attributes[] = {memory_type, is_managed, device_ordinal, device_pointer, range_start, range_size};
+    void *results[] = {&kind, &managed, &ordinal, &mapped, &begin, &bytes};
+    CUresult r = cu_.PointerGetAttributes(6, attributes, results, p);
+    if (r != success && is_fault(r))
+      fail(r, "looking at a pointer");
+    if (r != success || kind == no_memory) {
+      why = fmt::format("is {:#x}, which is not memory of a GPU: pass a device_buffer, or memory from cudaMalloc, "
+                        "cudaMallocManaged or cudaHostRegister",
+                        p);
+      return false;
+    }
+    if (kind == device_memory && !managed && ordinal != memory_space - 1 && !reach(ordinal)) {
+      why = fmt::format("is memory of cuda:{}, which {} cannot reach", ordinal, str());
+      return false;
+    }
+    if (p - begin >= bytes) // the driver names no range: know this address alone
+      begin = p, bytes = 1;
+    near(p) = far(p) = {begin, begin + bytes, managed || !mapped ? 0 : mapped - p, this, epoch};
+    p += near(p).shift;
+    return true;
+  }
+
+  /// Throws for a driver's answer; after a fault with the kernel it probably came from.
+  [[noreturn]] void fail(CUresult r, std::string_view doing) const {
+    const std::string *last = last_launched_.load(std::memory_order_relaxed);
+    cuda::fail(cu_, r, last && is_fault(r) ? fmt::format("{} (the last kernel launched was '{}')", doing, *last) : std::string(doing));
+  }
+  void check(CUresult r, std::string_view doing) const {
+    if (r != success) [[unlikely]]
+      fail(r, doing);
+  }
+
   /// The primary context, retained at first use: looking at devices costs no memory on them.
   CUcontext context() {
     if (context_) [[likely]]
       return context_;
     CUcontext c = nullptr;
-    check(cu_, cu_.DevicePrimaryCtxRetain(&c, device_), "starting the device");
+    check(cu_.DevicePrimaryCtxRetain(&c, device_), "starting the device");
     context_ = c;
+    remember_context(c);
     return c;
   }
 
@@ -334,7 +370,7 @@ private:
       cu_.LinkDestroy(link);
     if (r != success) {
       if (is_fault(r))
-        fail(cu_, r, "assembling a kernel");
+        fail(r, "assembling a kernel");
       log.resize(std::min(log.find('\0'), log.size()));
       const char *hint = r == unsupported_ptx_version ? " The driver is older than this PTX: install a newer driver, or put ptxas on the PATH."
                                                       : "";
@@ -351,6 +387,9 @@ private:
   CUdevice device_ = 0;
   std::atomic<CUcontext> context_ = nullptr;
   int major_ = 0, minor_ = 0;
+  std::atomic<const std::string *> last_launched_ = nullptr;
+  std::mutex names_lock_;
+  std::set<std::string> names_; // of kernels, never removed
 };
 
 } // namespace
@@ -378,16 +417,16 @@ int cuda_ordinal_of_stream(void *native) {
   CUcontext of_stream = nullptr, primary = nullptr;
   CUdevice device = 0;
   if (native) {
-    check(*cu, cu->StreamGetCtx(static_cast<CUstream>(native), &of_stream), "looking at a stream");
+    cuda::check(*cu, cu->StreamGetCtx(static_cast<CUstream>(native), &of_stream), "looking at a stream");
     scoped_context scope(*cu, of_stream);
-    check(*cu, cu->CtxGetDevice(&device), "looking at a stream");
+    cuda::check(*cu, cu->CtxGetDevice(&device), "looking at a stream");
   } else {
-    check(*cu, cu->CtxGetCurrent(&of_stream), "looking for the current context");
+    cuda::check(*cu, cu->CtxGetCurrent(&of_stream), "looking for the current context");
     if (!of_stream)
       throw error(stage::launch, "the default stream belongs to the thread's current context, and there is none: name the device");
-    check(*cu, cu->CtxGetDevice(&device), "looking for the current device");
+    cuda::check(*cu, cu->CtxGetDevice(&device), "looking for the current device");
   }
-  check(*cu, cu->DevicePrimaryCtxRetain(&primary, device), "starting the device");
+  cuda::check(*cu, cu->DevicePrimaryCtxRetain(&primary, device), "starting the device");
   if (of_stream != primary)
     throw error(stage::launch, "the stream belongs to a context made by cuCtxCreate; kernels run in the device's primary context, "
                                "which the CUDA runtime uses too");

@@ -10,6 +10,8 @@
 namespace tessera::cuda {
 namespace {
 
+std::atomic<bool> ending = false;
+
 struct loaded_driver {
   driver_api api;
   bool usable = false;
@@ -36,12 +38,15 @@ struct loaded_driver {
       return;
     }
     api.DriverGetVersion(&api.version);
+    // Registered after the driver's own handlers, so it runs before them; kernels at namespace scope die later.
+    std::atexit([] { ending.store(true, std::memory_order_relaxed); });
     usable = true;
   }
 };
 
 // Leaked on purpose: kernels at namespace scope unload their modules after static destructors began.
 std::atomic<const driver_api *> in_use = nullptr;
+std::atomic<CUcontext> any_context = nullptr;
 
 const loaded_driver &loaded() {
   static const loaded_driver *driver = [] {
@@ -71,7 +76,23 @@ std::string_view explain(CUresult r) {
 } // namespace
 
 const driver_api *find_driver() { return loaded().usable ? &loaded().api : nullptr; }
-const driver_api *driver_in_use() noexcept { return in_use.load(std::memory_order_acquire); }
+
+bool is_device_only(std::uint64_t address) {
+  const driver_api *cu = in_use.load(std::memory_order_acquire);
+  if (!cu)
+    return false;
+  unsigned kind = no_memory, managed = 0;
+  int attributes[] = {memory_type, is_managed};
+  void *results[] = {&kind, &managed};
+  CUcontext context = any_context.load(std::memory_order_relaxed), old = nullptr;
+  const bool pushed = context && cu->CtxPushCurrent(context) == success;
+  const bool known = cu->PointerGetAttributes(2, attributes, results, address) == success;
+  if (pushed)
+    cu->CtxPopCurrent(&old);
+  return known && kind == device_memory && !managed;
+}
+bool shutting_down() noexcept { return ending.load(std::memory_order_relaxed); }
+void remember_context(CUcontext context) noexcept { any_context.store(context, std::memory_order_relaxed); }
 const std::string &why_no_driver() { return loaded().reason; }
 
 std::string describe(const driver_api &cu, CUresult r) {

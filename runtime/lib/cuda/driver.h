@@ -126,10 +126,15 @@ struct driver_api {
 
 /// The driver, opened and initialised at the first call; nullptr where there is none. $TESSERA_LIBCUDA names another library.
 const driver_api *find_driver();
-/// The driver where find_driver() succeeded before; never opens it.
-const driver_api *driver_in_use() noexcept;
 /// Why find_driver() gave nullptr, as a sentence.
 const std::string &why_no_driver();
+
+/// True once the process is ending: the driver may be gone, and what it held goes with the process.
+bool shutting_down() noexcept;
+/// Whether `address` is memory of a GPU that the host cannot use. Asks nothing where the process uses no GPU.
+bool is_device_only(std::uint64_t address);
+/// A context that pointers can be looked up in by threads that have none.
+void remember_context(CUcontext context) noexcept;
 
 /// "CUDA_ERROR_INVALID_VALUE (invalid argument)".
 std::string describe(const driver_api &cu, CUresult r);

@@ -102,8 +102,8 @@ tt.func @shapes(%x: tensor<64x32xf32>, %one: tensor<1x1xf32>, %k: tensor<64x32xi
   %7 = tt.cat %l, %r : tensor<64x16xf32> -> tensor<128x16xf32>
   // CHECK: tt.gather %{{.*}}[%{{.*}}] {axis = 0 : i32} : (tensor<64x32xf32>, tensor<64x32xi32>) -> tensor<64x32xf32>
   %8 = tt.gather %x[%k] {axis = 0 : i32} : (tensor<64x32xf32>, tensor<64x32xi32>) -> tensor<64x32xf32>
-  // CHECK: tt.gather %{{.*}}[%{{.*}}] efficient_layout {axis = 1 : i32} :
-  %9 = tt.gather %x[%k] efficient_layout {axis = 1 : i32} : (tensor<64x32xf32>, tensor<64x32xi32>) -> tensor<64x32xf32>
+  // CHECK: tt.gather %{{.*}}[%{{.*}}] {axis = 1 : i32, efficient_layout} :
+  %9 = tt.gather %x[%k] {axis = 1 : i32, efficient_layout} : (tensor<64x32xf32>, tensor<64x32xi32>) -> tensor<64x32xf32>
   // CHECK: tt.unsplat %{{.*}} : tensor<1x1xf32>
   %10 = tt.unsplat %one : tensor<1x1xf32>
   tt.return

@@ -36,8 +36,8 @@ failure run(std::uint32_t warps, std::function<void(tessera_cpu_context &)> body
   return worker.error();
 }
 
-constexpr tessera_cpu_access word{32, 4, 1, 4, {"kernel.cpp", 7, 3}};
-constexpr tessera_cpu_access other_word{32, 4, 1, 4, {"kernel.cpp", 9, 1}};
+constexpr tessera_cpu_access word{32, 4, 1, 4, 0, {"kernel.cpp", 7, 3}};
+constexpr tessera_cpu_access other_word{32, 4, 1, 4, 0, {"kernel.cpp", 9, 1}};
 
 void store(tessera_cpu_context &ctx, std::uint32_t lane, std::uint32_t offset, std::uint32_t value, std::uint32_t tag = ~0u) {
   std::uint32_t offsets[32], tags[32], data[32];
@@ -131,7 +131,7 @@ TEST_CASE("uninitialised, foreign, out of bounds and misaligned accesses are rep
   CHECK(run(1, [](tessera_cpu_context &ctx) { store(ctx, 0, 2, 1); }).why == reason::misaligned_shared);
   float data[8] = {}, out[4][32];
   const void *pointers[32] = {reinterpret_cast<std::byte *>(data) + (16 - reinterpret_cast<std::uintptr_t>(data) % 16) + 4};
-  tessera_cpu_access four{32, 4, 4, 16, {"", 0, 0}};
+  tessera_cpu_access four{32, 4, 4, 16, 0, {"", 0, 0}};
   CHECK(run(1, [&](tessera_cpu_context &ctx) { tessera_cpu_global_load(&ctx, &four, 1, pointers, out); }).why == reason::misaligned_global);
 }
 

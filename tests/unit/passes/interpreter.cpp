@@ -20,39 +20,46 @@ int64_t narrow(uint64_t v, unsigned bits) {
 }
 uint64_t unsign(int64_t v, unsigned bits) { return bits >= 64 ? v : v & ((uint64_t(1) << bits) - 1); }
 std::vector<int64_t> shapeOf(Value v) {
-  if (auto t = dyn_cast<RankedTensorType>(v.getType())) return t.getShape();
+  if (auto t = dyn_cast<RankedTensorType>(v.getType()))
+    return t.getShape();
   return {};
 }
 int64_t count(const std::vector<int64_t> &shape) {
   int64_t n = 1;
-  for (int64_t s : shape) n *= s;
+  for (int64_t s : shape)
+    n *= s;
   return n;
 }
 std::vector<int64_t> coords(int64_t flat, const std::vector<int64_t> &shape) {
   std::vector<int64_t> c(shape.size());
-  for (size_t d = shape.size(); d-- > 0; flat /= shape[d]) c[d] = flat % shape[d];
+  for (size_t d = shape.size(); d-- > 0; flat /= shape[d])
+    c[d] = flat % shape[d];
   return c;
 }
 int64_t flat(const std::vector<int64_t> &c, const std::vector<int64_t> &shape) {
   int64_t f = 0;
-  for (size_t d = 0; d < shape.size(); ++d) f = f * shape[d] + c[d];
+  for (size_t d = 0; d < shape.size(); ++d)
+    f = f * shape[d] + c[d];
   return f;
 }
 
 } // namespace
 
 void Interpreter::set(Value v, Elements e) {
-  if (observe) observe(v, e);
+  if (observe)
+    observe(v, e);
   values[v] = std::move(e);
 }
 
 void Interpreter::run(tt::FuncOp func, llvm::ArrayRef<int64_t> args) {
-  for (auto [arg, value] : llvm::zip(func.getBody().getArguments(), args)) set(arg, {value});
+  for (auto [arg, value] : llvm::zip(func.getBody().getArguments(), args))
+    set(arg, {value});
   runBlock(func.getBody().front());
 }
 
 void Interpreter::runBlock(Block &block) {
-  for (Operation &op : block) runOp(&op);
+  for (Operation &op : block)
+    runOp(&op);
 }
 
 int64_t Interpreter::binary(Operation *op, int64_t a, int64_t b, unsigned bits) {
@@ -93,7 +100,8 @@ void Interpreter::runReduce(tt::ReduceOp op) {
   Value src = op.getSrcs().front();
   std::vector<int64_t> shape = shapeOf(src);
   int64_t extent = shape[op.getAxis()], inner = 1;
-  for (size_t d = op.getAxis() + 1; d < shape.size(); ++d) inner *= shape[d];
+  for (size_t d = op.getAxis() + 1; d < shape.size(); ++d)
+    inner *= shape[d];
   const Elements in = values[src];
   Elements out(in.size() / extent);
   Block &block = op.getCombineBlock();
@@ -102,7 +110,8 @@ void Interpreter::runReduce(tt::ReduceOp op) {
     for (int64_t i = 1; i < extent; ++i) {
       values[block.getArgument(0)] = {acc};
       values[block.getArgument(1)] = {in[base + i * inner]};
-      for (Operation &o : block.without_terminator()) runOp(&o);
+      for (Operation &o : block.without_terminator())
+        runOp(&o);
       acc = values[block.getTerminator()->getOperand(0)][0];
     }
     out[k] = acc;
@@ -111,9 +120,13 @@ void Interpreter::runReduce(tt::ReduceOp op) {
 }
 
 void Interpreter::runOp(Operation *op) {
+  if (visit)
+    visit(op);
   if (auto loop = dyn_cast<scf::ForOp>(op)) {
-    for (auto [arg, init] : llvm::zip(loop.getRegionIterArgs(), loop.getInitArgs())) set(arg, values[init]);
-    int64_t lb = values[loop.getLowerBound()][0], ub = values[loop.getUpperBound()][0], step = values[loop.getStep()][0];
+    for (auto [arg, init] : llvm::zip(loop.getRegionIterArgs(), loop.getInitArgs()))
+      set(arg, values[init]);
+    int64_t lb = values[loop.getLowerBound()][0], ub = values[loop.getUpperBound()][0],
+            step = values[loop.getStep()][0];
     if (step <= 0) {
       undefined = true;
       step = ub > lb ? ub - lb : 1;
@@ -122,27 +135,55 @@ void Interpreter::runOp(Operation *op) {
       set(loop.getInductionVar(), {i});
       runBlock(*loop.getBody());
       std::vector<Elements> next;
-      for (Value v : loop.getBody()->getTerminator()->getOperands()) next.push_back(values[v]);
-      for (auto [arg, e] : llvm::zip(loop.getRegionIterArgs(), next)) set(arg, e);
+      for (Value v : loop.getBody()->getTerminator()->getOperands())
+        next.push_back(values[v]);
+      for (auto [arg, e] : llvm::zip(loop.getRegionIterArgs(), next))
+        set(arg, e);
     }
-    for (auto [result, arg] : llvm::zip(loop.getResults(), loop.getRegionIterArgs())) set(result, values[arg]);
+    for (auto [result, arg] : llvm::zip(loop.getResults(), loop.getRegionIterArgs()))
+      set(result, values[arg]);
     return;
+  }
+  if (auto loop = dyn_cast<scf::WhileOp>(op)) {
+    auto assign = [&](ValueRange from, ValueRange to) {
+      std::vector<Elements> copy;
+      for (Value v : from)
+        copy.push_back(values[v]);
+      for (auto [v, e] : llvm::zip(to, copy))
+        set(v, e);
+    };
+    assign(loop.getInits(), loop.getBeforeArguments());
+    while (true) {
+      runBlock(*loop.getBeforeBody());
+      auto condition = loop.getConditionOp();
+      bool go = values[condition.getCondition()][0];
+      assign(condition.getArgs(), go ? ValueRange(loop.getAfterArguments()) : ValueRange(loop.getResults()));
+      if (!go)
+        return;
+      runBlock(*loop.getAfterBody());
+      assign(loop.getYieldOp().getOperands(), loop.getBeforeArguments());
+    }
   }
   if (auto branch = dyn_cast<scf::IfOp>(op)) {
     Region &region = values[branch.getCondition()][0] ? branch.getThenRegion() : branch.getElseRegion();
-    if (region.empty()) return;
+    if (region.empty())
+      return;
     runBlock(region.front());
-    for (auto [result, v] : llvm::zip(op->getResults(), region.front().getTerminator()->getOperands())) set(result, values[v]);
+    for (auto [result, v] : llvm::zip(op->getResults(), region.front().getTerminator()->getOperands()))
+      set(result, values[v]);
     return;
   }
   if (auto store = dyn_cast<tt::StoreOp>(op)) {
     const Elements &address = values[store.getPtr()], &value = values[store.getValue()];
     for (size_t k = 0; k < address.size(); ++k)
-      if (!store.getMask() || values[store.getMask()][k]) stored[address[k]] = value[k];
+      if (!store.getMask() || values[store.getMask()][k])
+        stored[address[k]] = value[k];
     return;
   }
-  if (auto reduce = dyn_cast<tt::ReduceOp>(op)) return runReduce(reduce);
-  if (op->getNumResults() != 1) return;
+  if (auto reduce = dyn_cast<tt::ReduceOp>(op))
+    return runReduce(reduce);
+  if (op->getNumResults() != 1)
+    return;
   Value result = op->getResult(0);
   std::vector<int64_t> shape = shapeOf(result);
   int64_t n = count(shape);
@@ -159,7 +200,8 @@ void Interpreter::runOp(Operation *op) {
       v = cast<IntegerAttr>(constant.getValue()).getValue();
     out.assign(n, v.getBitWidth() == 1 ? v.getZExtValue() : v.getSExtValue());
   } else if (auto range = dyn_cast<tt::MakeRangeOp>(op)) {
-    for (int64_t k = 0; k < n; ++k) out[k] = static_cast<int32_t>(range.getStart()) + k;
+    for (int64_t k = 0; k < n; ++k)
+      out[k] = static_cast<int32_t>(range.getStart()) + k;
   } else if (isa<tt::SplatOp>(op)) {
     out.assign(n, in(0)[0]);
   } else if (isa<tt::ExpandDimsOp, tt::ReshapeOp, ttg::ConvertLayoutOp>(op)) {
@@ -168,25 +210,31 @@ void Interpreter::runOp(Operation *op) {
     auto from = shapeOf(op->getOperand(0));
     for (int64_t k = 0; k < n; ++k) {
       auto c = coords(k, shape);
-      for (size_t d = 0; d < c.size(); ++d) c[d] %= from[d];
+      for (size_t d = 0; d < c.size(); ++d)
+        c[d] %= from[d];
       out[k] = in(0)[flat(c, from)];
     }
   } else if (auto trans = dyn_cast<tt::TransOp>(op)) {
     auto from = shapeOf(op->getOperand(0));
     for (int64_t k = 0; k < n; ++k) {
       auto c = coords(k, shape), s = c;
-      for (auto [d, o] : llvm::enumerate(trans.getOrder())) s[o] = c[d];
+      for (auto [d, o] : llvm::enumerate(trans.getOrder()))
+        s[o] = c[d];
       out[k] = in(0)[flat(s, from)];
     }
   } else if (isa<arith::ExtSIOp>(op)) {
     bool bit = bitsOf(op->getOperand(0)) == 1;
-    for (int64_t k = 0; k < n; ++k) out[k] = bit ? -in(0)[k] : in(0)[k];
+    for (int64_t k = 0; k < n; ++k)
+      out[k] = bit ? -in(0)[k] : in(0)[k];
   } else if (isa<arith::ExtUIOp>(op)) {
-    for (int64_t k = 0; k < n; ++k) out[k] = unsign(in(0)[k], bitsOf(op->getOperand(0)));
+    for (int64_t k = 0; k < n; ++k)
+      out[k] = unsign(in(0)[k], bitsOf(op->getOperand(0)));
   } else if (isa<arith::TruncIOp>(op)) {
-    for (int64_t k = 0; k < n; ++k) out[k] = narrow(in(0)[k], bits);
+    for (int64_t k = 0; k < n; ++k)
+      out[k] = narrow(in(0)[k], bits);
   } else if (isa<arith::SelectOp>(op)) {
-    for (int64_t k = 0; k < n; ++k) out[k] = at(0, k) ? at(1, k) : at(2, k);
+    for (int64_t k = 0; k < n; ++k)
+      out[k] = at(0, k) ? at(1, k) : at(2, k);
   } else if (auto load = dyn_cast<tt::LoadOp>(op)) {
     for (int64_t k = 0; k < n; ++k) {
       bool on = !load.getMask() || values[load.getMask()][k];
@@ -196,9 +244,11 @@ void Interpreter::runOp(Operation *op) {
   } else if (isa<tt::AddPtrOp>(op)) {
     auto ptr = cast<tt::PointerType>(getElementTypeOrSelf(result));
     int64_t bytes = ptr.getPointeeType().getIntOrFloatBitWidth() / 8;
-    for (int64_t k = 0; k < n; ++k) out[k] = at(0, k) + at(1, k) * bytes;
+    for (int64_t k = 0; k < n; ++k)
+      out[k] = at(0, k) + at(1, k) * bytes;
   } else if (op->getNumOperands() == 2) {
-    for (int64_t k = 0; k < n; ++k) out[k] = binary(op, at(0, k), at(1, k), bitsOf(op->getOperand(0)));
+    for (int64_t k = 0; k < n; ++k)
+      out[k] = binary(op, at(0, k), at(1, k), bitsOf(op->getOperand(0)));
   }
   set(result, std::move(out));
 }

@@ -1,6 +1,6 @@
 #pragma once
-// A direct interpreter of integer and pointer ttir on the host: what the axis analysis claims is compared with the values,
-// and what a function stores before the passes with what it stores after them (encodings mean nothing here).
+// A direct interpreter of integer and pointer ttir on the host: what the axis analysis claims is compared with the
+// values, and what a function stores before the passes with what it stores after them (encodings mean nothing here).
 // Memory that is read holds a hash of its address.
 #include "tessera/ir/ttir/Ttir.h"
 #include "llvm/ADT/DenseMap.h"
@@ -17,9 +17,10 @@ using Elements = std::vector<int64_t>;
 class Interpreter {
 public:
   std::function<void(mlir::Value, const Elements &)> observe; ///< called for every value each time it is made
-  bool overflowed = false; ///< a sum or product of signed integers did not fit
-  bool undefined = false;  ///< division by zero
-  std::map<int64_t, int64_t> stored; ///< address -> last value
+  std::function<void(mlir::Operation *)> visit;               ///< called for every op before it runs
+  bool overflowed = false;                                    ///< a sum or product of signed integers did not fit
+  bool undefined = false;                                     ///< division by zero
+  std::map<int64_t, int64_t> stored;                          ///< address -> last value
 
   /// Runs the function's only block.
   void run(tt::FuncOp func, llvm::ArrayRef<int64_t> args);

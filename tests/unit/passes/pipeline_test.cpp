@@ -24,6 +24,32 @@ std::map<int64_t, int64_t> run(ModuleOp module, ArrayRef<int64_t> args, bool &un
   return interpreter.stored;
 }
 
+/// Follows one run and looks for two accesses of the same scratch bytes, one a write, with no barrier between them.
+class RaceFinder {
+public:
+  std::string race;
+  void operator()(Operation *op) {
+    if (isa<ttg::BarrierOp>(op))
+      return accesses.clear();
+    unsigned bytes = scratchBytes(op);
+    if (bytes == 0)
+      return;
+    auto offset = allocationOffset(op);
+    if (!offset || *offset % kSharedAlignment)
+      return fail(op, "has no aligned offset");
+    if (*offset + bytes > op->getParentOfType<ModuleOp>()->getAttrOfType<IntegerAttr>(ttg::sharedAttr).getInt())
+      return fail(op, "exceeds ttg.shared");
+    for (auto [begin, end] : accesses)
+      if (begin < *offset + bytes && *offset < end)
+        return fail(op, "writes what others may still read");
+    accesses = {{*offset, *offset + bytes}}; // its own barrier ends all others' accesses; its reads stay
+  }
+
+private:
+  std::vector<std::pair<unsigned, unsigned>> accesses;
+  void fail(Operation *op, const char *what) { llvm::raw_string_ostream(race) << *op << ' ' << what << '\n'; }
+};
+
 std::string print(ModuleOp module) {
   std::string s;
   llvm::raw_string_ostream(s) << module;
@@ -41,15 +67,16 @@ const TtgirOptions machines[] = {
 
 TEST_CASE("pipelines keep the meaning of random functions") {
   auto context = makeContext();
-  int checked = 0, conversions = 0;
-  for (unsigned seed = 0; seed < 600; ++seed) {
+  int checked = 0, conversions = 0, barriers = 0;
+  for (unsigned seed = 0; seed < 400; ++seed) {
     auto module = randomFunction(*context, seed);
     std::mt19937 random(seed);
     auto args = randomArguments(random);
     std::string source = print(*module);
     bool undefined = false;
     auto expected = run(*module, args, undefined);
-    if (undefined) continue; // a pass may drop a division by zero
+    if (undefined)
+      continue; // a pass may drop a division by zero
 
     PassManager ttir(context.get());
     buildTtirPipeline(ttir);
@@ -62,10 +89,20 @@ TEST_CASE("pipelines keep the meaning of random functions") {
     REQUIRE_MESSAGE(succeeded(ttgir.run(*module)), "seed ", seed, "\n", between);
     bool same = run(*module, args, undefined) == expected;
     CHECK_MESSAGE(same, "seed ", seed, " after ttgir:\n", between, print(*module));
-    if (!same) return;
+    if (!same)
+      return;
+    RaceFinder races;
+    Interpreter interpreter;
+    interpreter.visit = [&](Operation *op) {
+      races(op);
+      barriers += isa<ttg::BarrierOp>(op);
+    };
+    interpreter.run(*module->getOps<tt::FuncOp>().begin(), args);
+    CHECK_MESSAGE(races.race.empty(), "seed ", seed, ": ", races.race, print(*module));
     module->walk([&](ttg::ConvertLayoutOp) { ++conversions; });
     ++checked;
   }
-  CHECK(checked > 300);
-  MESSAGE(checked, " functions, ", conversions, " conversions left");
+  CHECK(checked > 200);
+  CHECK(barriers > 0);
+  MESSAGE(checked, " functions, ", conversions, " conversions left, ", barriers, " barriers passed");
 }

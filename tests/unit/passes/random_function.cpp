@@ -24,12 +24,16 @@ public:
     Block *entry = func.addEntryBlock();
     b.setInsertionPointToEnd(entry);
     pointer = entry->getArgument(0);
-    for (unsigned i = 1; i < 4; ++i) scalars.push_back(entry->getArgument(i));
-    for (int k = 0; k < 4; ++k) addSource();
-    for (int k = 0; k < 14; ++k) addOp(1);
+    for (unsigned i = 1; i < 4; ++i)
+      scalars.push_back(entry->getArgument(i));
+    for (int k = 0; k < 4; ++k)
+      addSource();
+    for (int k = 0; k < 14; ++k)
+      addOp(1);
     addPointer();
     for (std::vector<Value> *set : {&rows, &planes})
-      for (int k = 0; k < 3; ++k) addStore(pick(*set), entry->getArgument(4));
+      for (int k = 0; k < 3; ++k)
+        addStore(pick(*set), entry->getArgument(4));
     tt::ReturnOp::create(b, b.getUnknownLoc());
     return module;
   }
@@ -44,7 +48,9 @@ private:
   unsigned below(unsigned n) { return random() % n; }
   Value pick(std::vector<Value> &v) { return v[below(v.size())]; }
   Location loc() { return b.getUnknownLoc(); }
-  RankedTensorType tile(std::initializer_list<int64_t> shape, Type element) { return RankedTensorType::get(shape, element); }
+  RankedTensorType tile(std::initializer_list<int64_t> shape, Type element) {
+    return RankedTensorType::get(shape, element);
+  }
 
   int64_t number() {
     static constexpr int64_t values[] = {0, 1, 2, 3, 4, 5, 7, 8, 12, 15, 16, 31, 32, 64, -1, -2, -4, -8, -16, -64};
@@ -76,7 +82,8 @@ private:
 
   Value binary(Value x, Value y) {
     switch (below(15)) {
-    case 0: case 1: return arith::AddIOp::create(b, loc(), x, y);
+    case 0:
+    case 1: return arith::AddIOp::create(b, loc(), x, y);
     case 2: return arith::SubIOp::create(b, loc(), x, y);
     case 3: return arith::MulIOp::create(b, loc(), x, y);
     case 4: return arith::DivSIOp::create(b, loc(), x, y);
@@ -120,7 +127,8 @@ private:
     case 2: { // through a narrow type and back
       Type narrow = b.getIntegerType(below(2) ? 8 : 16);
       Type to = narrow;
-      if (auto t = dyn_cast<RankedTensorType>(x.getType())) to = RankedTensorType::get(t.getShape(), narrow);
+      if (auto t = dyn_cast<RankedTensorType>(x.getType()))
+        to = RankedTensorType::get(t.getShape(), narrow);
       Value n = arith::TruncIOp::create(b, loc(), to, x);
       set.push_back(below(2) ? Value(arith::ExtSIOp::create(b, loc(), x.getType(), n))
                              : Value(arith::ExtUIOp::create(b, loc(), x.getType(), n)));
@@ -141,8 +149,12 @@ private:
     }
     case 5: expand(); break;
     case 6:
-      if (depth == 0) break;
-      addLoop();
+      if (depth == 0)
+        break;
+      if (below(4))
+        addLoop();
+      else
+        addWhile();
       break;
     case 7: {
       Value c = arith::CmpIOp::create(b, loc(), arith::CmpIPredicate::slt, pick(scalars), pick(scalars));
@@ -168,8 +180,10 @@ private:
     Type type = RankedTensorType::get(shape, pointer.getType());
     Value p = tt::SplatOp::create(b, loc(), type, pointer);
     p = tt::AddPtrOp::create(b, loc(), type, p, offset);
-    if (below(2)) mask = arith::CmpIOp::create(b, loc(), arith::CmpIPredicate::slt, pick(set), pick(set));
-    if (mask && below(2)) other = pick(set);
+    if (below(2))
+      mask = arith::CmpIOp::create(b, loc(), arith::CmpIPredicate::slt, pick(set), pick(set));
+    if (mask && below(2))
+      other = pick(set);
     set.push_back(tt::LoadOp::create(b, loc(), p, mask, other));
   }
 
@@ -191,8 +205,10 @@ private:
     return op->getResult(0);
   }
   Value combine(Value x, Value y, unsigned kind) {
-    if (kind == 0) return arith::AddIOp::create(b, loc(), x, y);
-    if (kind == 1) return arith::MaxSIOp::create(b, loc(), x, y);
+    if (kind == 0)
+      return arith::AddIOp::create(b, loc(), x, y);
+    if (kind == 1)
+      return arith::MaxSIOp::create(b, loc(), x, y);
     return arith::XOrIOp::create(b, loc(), x, y);
   }
   void addReduction() {
@@ -207,10 +223,12 @@ private:
     int64_t n = type.getNumElements();
     Value index = tt::MakeRangeOp::create(b, loc(), tile({n}, b.getI32Type()), stored, stored + n);
     stored += n;
-    if (type.getRank() == 2) index = tt::ReshapeOp::create(b, loc(), type.getShape(), index);
+    if (type.getRank() == 2)
+      index = tt::ReshapeOp::create(b, loc(), type.getShape(), index);
     Type pointers = RankedTensorType::get(type.getShape(), out.getType());
     Value p = tt::SplatOp::create(b, loc(), pointers, out);
-    tt::StoreOp::create(b, loc(), tt::AddPtrOp::create(b, loc(), pointers, p, index), v);
+    Value address = tt::AddPtrOp::create(b, loc(), pointers, p, index);
+    tt::StoreOp::create(b, loc(), address, v, Value());
   }
   int64_t stored = 0;
 
@@ -228,7 +246,8 @@ private:
       scalars.push_back(loop.getInductionVar());
       rows.push_back(loop.getRegionIterArg(0));
       planes.push_back(loop.getRegionIterArg(1));
-      for (int k = 0; k < 5; ++k) addOp(0);
+      for (int k = 0; k < 5; ++k)
+        addOp(0);
       unsigned kind = below(3);
       Value row = below(2) ? binary(loop.getRegionIterArg(0), pick(rows))
                            : combine(loop.getRegionIterArg(0), reduce(pick(planes), 1, kind), kind);
@@ -240,6 +259,33 @@ private:
     rows.push_back(loop.getResult(0));
     planes.push_back(loop.getResult(1));
     scalars.push_back(loop.getResult(2));
+  }
+
+  /// Counts up while a condition on a carried tile and the count holds.
+  void addWhile() {
+    Type i32 = b.getI32Type();
+    Value zero = arith::ConstantOp::create(b, loc(), b.getI32IntegerAttr(0)), init = pick(rows);
+    Value limit = arith::ConstantOp::create(b, loc(), b.getI32IntegerAttr(below(4)));
+    SmallVector<Type> types{i32, init.getType()};
+    auto loop = scf::WhileOp::create(b, loc(), types, ValueRange{zero, init});
+    auto outer = std::tuple(scalars, rows, planes, bits);
+    OpBuilder::InsertionGuard guard(b);
+    Block *before = b.createBlock(&loop.getBefore(), {}, types, {loc(), loc()});
+    Value row = arith::AddIOp::create(b, loc(), before->getArgument(1), constant(init.getType()));
+    Value go = arith::CmpIOp::create(b, loc(), arith::CmpIPredicate::slt, before->getArgument(0), limit);
+    scf::ConditionOp::create(b, loc(), go, ValueRange{before->getArgument(0), row});
+    Block *after = b.createBlock(&loop.getAfter(), {}, types, {loc(), loc()});
+    scalars.push_back(after->getArgument(0));
+    rows.push_back(after->getArgument(1));
+    for (int k = 0; k < 4; ++k)
+      addOp(0);
+    Value one = arith::ConstantOp::create(b, loc(), b.getI32IntegerAttr(1));
+    Value next = arith::AddIOp::create(b, loc(), after->getArgument(0), one);
+    Value last = rows.back();
+    scf::YieldOp::create(b, loc(), ValueRange{next, last});
+    std::tie(scalars, rows, planes, bits) = outer;
+    rows.push_back(loop.getResult(1));
+    scalars.push_back(loop.getResult(0));
   }
 
   void addPointer() {

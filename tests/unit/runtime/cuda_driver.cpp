@@ -1,5 +1,6 @@
 // The CUDA device against the fake driver: what is called, what is passed, and what happens when the driver says no.
 // A program of its own, since the driver is opened once per process.
+#include <array>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
@@ -17,14 +18,14 @@ using namespace tessera;
 
 // Counts what this thread allocates, to see that a warm launch allocates nothing.
 static thread_local std::size_t allocations = 0;
-void *operator new(std::size_t n) {
+[[gnu::noinline]] void *operator new(std::size_t n) {
   ++allocations;
   if (void *p = std::malloc(n))
     return p;
   throw std::bad_alloc();
 }
-void operator delete(void *p) noexcept { std::free(p); }
-void operator delete(void *p, std::size_t) noexcept { std::free(p); }
+[[gnu::noinline]] void operator delete(void *p) noexcept { std::free(p); }
+[[gnu::noinline]] void operator delete(void *p, std::size_t) noexcept { std::free(p); }
 
 namespace {
 
@@ -250,8 +251,8 @@ TEST_CASE_FIXTURE(clean, "an address is looked up once, and again after memory w
     device_buffer<float> x(gpu, 256);
     freed = x.data();
     for (int i = 0; i < 10; ++i)
-      copy(s, 1, freed, y, 256);
-    CHECK(fake_cuda::calls()["cuPointerGetAttributes"] == 1);
+      copy(s, 1, freed + i, y, 246);
+    CHECK(fake_cuda::calls()["cuPointerGetAttributes"] <= 2); // once, or again where the allocation crosses 2 MiB
   }
   CHECK(contains(message_of([&] { copy(s, 1, freed, y, 256); }), "not memory of a GPU"));
   auto other = reinterpret_cast<float *>(fake_cuda::memory_of(1, 1024));
@@ -287,13 +288,13 @@ TEST_CASE_FIXTURE(clean, "the handle knows what the driver made") {
 TEST_CASE_FIXTURE(clean, "a fault of a kernel is reported when the stream is waited for") {
   auto gpu = device::cuda(0);
   stream s(gpu);
+  device_buffer<float> x(gpu, 256);
+  make_copy("last_one")(s, 1, x, x, 256);
   fake_cuda::fail_next("cuStreamSynchronize", 700, true);
   auto text = message_of([&] { s.synchronize(); });
   CHECK(contains(text, "execute error: a kernel read or wrote memory outside every allocation"));
-  CHECK(contains(text, "CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)"));
-  device_buffer<float> *leaked = nullptr;
-  CHECK(contains(message_of([&] { leaked = new device_buffer<float>(gpu, 4); }), "execute error"));
-  delete leaked;
+  CHECK(contains(text, "CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered), found while waiting for a stream (the last kernel launched was 'last_one')"));
+  CHECK(contains(message_of([&] { device_buffer<float>(gpu, 4); }), "execute error"));
 }
 
 TEST_CASE_FIXTURE(clean, "a kernel's code is unloaded with the last handle to the kernel") {

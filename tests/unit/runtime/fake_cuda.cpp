@@ -38,7 +38,7 @@ struct stream_or_event {
 
 std::recursive_mutex lock;
 std::map<std::string, int> call_counts;
-std::map<std::string, int> failures;
+std::map<std::string, std::pair<int, bool>> failures; // result, and whether all later calls give it too
 int sticky_failure = 0;
 std::vector<fake_cuda::launch> launch_log;
 std::map<std::uint64_t, allocation> allocations; // by address
@@ -58,8 +58,10 @@ int enter(const char *name) {
   if (sticky_failure)
     return sticky_failure;
   if (auto f = failures.find(name); f != failures.end()) {
-    int r = f->second;
+    auto [r, sticky] = f->second;
     failures.erase(f);
+    if (sticky)
+      sticky_failure = r;
     return r;
   }
   return initialised || !std::strcmp(name, "cuInit") ? success : 3;
@@ -88,13 +90,13 @@ std::size_t size_of(const std::string &type) {
 
 std::unique_ptr<module_image> parse(const std::string &ptx) {
   auto image = std::make_unique<module_image>();
-  std::regex entry(R"(\.entry\s+([A-Za-z_$][\w$]*)\s*\(([^)]*)\))"), param(R"(\.param\s+\.(\w+))");
+  std::regex entry(R"(\.entry\s+([A-Za-z_$][\w$]*)\s*\(([^)]*)\))"), param(R"(\.param\s+(?:\.align\s+\d+\s+)?\.(\w+)[^,\[]*(?:\[(\d+)\])?)");
   for (std::sregex_iterator i(ptx.begin(), ptx.end(), entry), end; i != end; ++i) {
     auto f = std::make_unique<function>();
     f->name = (*i)[1];
     std::string list = (*i)[2];
     for (std::sregex_iterator p(list.begin(), list.end(), param); p != end; ++p)
-      f->params.push_back(size_of((*p)[1]));
+      f->params.push_back(size_of((*p)[1]) * ((*p)[2].matched ? std::stoul((*p)[2]) : 1));
     image->functions[f->name] = std::move(f);
   }
   return image;
@@ -185,7 +187,8 @@ int cuCtxPushCurrent_v2(void *c) {
   return success;
 }
 int cuCtxPopCurrent_v2(void **c) {
-  ENTER("cuCtxPopCurrent")
+  std::lock_guard guard(lock);
+  (void)enter("cuCtxPopCurrent"); // works after a fault too
   if (contexts.empty())
     return invalid_context;
   *c = context_handle(contexts.back());
@@ -276,12 +279,15 @@ int cuMemsetD32Async(std::uint64_t p, unsigned v, std::size_t n, void *) {
 }
 int cuPointerGetAttributes(unsigned n, int *attributes, void **results, std::uint64_t p) {
   ENTER_CONTEXT("cuPointerGetAttributes")
-  allocation *a = find(p);
+  std::uint64_t base = 0;
+  allocation *a = find(p, &base);
   for (unsigned i = 0; i < n; ++i)
     switch (attributes[i]) {
     case 2: *static_cast<unsigned *>(results[i]) = a ? 2 : 0; break; // memory type: device, or unknown
     case 3: *static_cast<std::uint64_t *>(results[i]) = a ? p : 0; break;
     case 8: *static_cast<unsigned *>(results[i]) = 0; break;
+    case 11: *static_cast<std::uint64_t *>(results[i]) = a ? base : 0; break;
+    case 12: *static_cast<std::size_t *>(results[i]) = a ? a->bytes : 0; break;
     case 9: *static_cast<int *>(results[i]) = a ? a->ordinal : -1; break;
     default: return invalid_value;
     }
@@ -441,10 +447,7 @@ int total_calls() {
 }
 void fail_next(const std::string &function, int result, bool sticky) {
   std::lock_guard guard(lock);
-  if (sticky)
-    sticky_failure = result;
-  else
-    failures[function] = result;
+  failures[function] = {result, sticky};
 }
 std::uint64_t memory_of(int ordinal, std::size_t bytes) {
   std::lock_guard guard(lock);

@@ -93,6 +93,8 @@ public:
   /// shared lowering beforehand unless hasNative(fn, type).
   virtual V math(B &b, MathFn fn, llvm::ArrayRef<V> args, bool precise) = 0;
   virtual bool hasNative(MathFn fn, llvm::Type *elem) const { return false; }
+  /// Float to integer, truncating, saturating, NaN to 0, in the target's own instruction; nullptr: the shared form.
+  virtual V floatToInt(B &b, V v, llvm::Type *to, bool isSigned) { return nullptr; }
   /// Whether tt.elementwise_inline_asm may be used: the text is the target's own assembly.
   virtual bool supportsInlineAsm() const { return false; }
   /// Fails the kernel with `message` (and its location, as text) in lanes where `cond` (lane value or uniform i1) is false.

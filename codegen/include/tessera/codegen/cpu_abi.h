@@ -33,6 +33,7 @@ struct tessera_cpu_access {
   std::uint32_t elem_bytes;
   std::uint32_t vec;        ///< consecutive elements per lane
   std::uint32_t alignment;  ///< an address that is not a multiple of this faults on the GPU
+  std::uint32_t run;        ///< global memory: lane l is `run` bytes after lane l - 1; 0: each lane has a pointer
   tessera_cpu_site site;
 };
 
@@ -52,14 +53,14 @@ void tessera_cpu_print(tessera_cpu_context *ctx, const char *prefix, std::uint32
                        const void *values, std::uint32_t elem_bytes, std::uint32_t lanes);
 
 // Emulated targets only: memory access with the checks of the executor. Bit l of `mask`: lane l is active. Offsets and
-// pointers are one a lane, in bytes; `tags` (TargetInfo::storeShared; may be null) and `data` are [element][lane]. Loads
-// leave inactive lanes of `data` as they are.
+// pointers are one a lane, in bytes (of a run: the address of lane 0); `tags` (TargetInfo::storeShared; may be null) and
+// `data` are [element][lane]. Loads leave inactive lanes of `data` as they are.
 void tessera_cpu_shared_load(tessera_cpu_context *ctx, const tessera_cpu_access *access, std::uint64_t mask,
                              const std::uint32_t *offsets, const std::uint32_t *tags, void *data);
 void tessera_cpu_shared_store(tessera_cpu_context *ctx, const tessera_cpu_access *access, std::uint64_t mask,
                               const std::uint32_t *offsets, const std::uint32_t *tags, const void *data);
 void tessera_cpu_global_load(tessera_cpu_context *ctx, const tessera_cpu_access *access, std::uint64_t mask,
-                             const void *const *pointers, void *data);
+                             const void *pointers, void *data);
 void tessera_cpu_global_store(tessera_cpu_context *ctx, const tessera_cpu_access *access, std::uint64_t mask,
-                              void *const *pointers, const void *data);
+                              const void *pointers, const void *data);
 }

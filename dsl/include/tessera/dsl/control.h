@@ -58,7 +58,8 @@ template <class... X>
 struct bound_type<X...> { using type = std::int64_t; };
 
 template <class A, class B, class C>
-for_loop<typename bound_type<A, B, C>::type> make_loop(const A &lo, const B &hi, const C &step, const tl::loop_options &o, const location &w) {
+for_loop<typename bound_type<A, B, C>::type> make_loop(const A &lo, const B &hi, const C &step,
+                                                       const tl::loop_options &o, const location &w) {
   using T = typename bound_type<A, B, C>::type;
   return {operand<T>(lo, w).h, operand<T>(hi, w).h, operand<T>(step, w).h, o, w};
 }
@@ -70,7 +71,8 @@ concept loop_bound = traced<X> || std::integral<X>;
 class if_statement {
 public:
   template <class F>
-  if_statement(handle c, F &then, const location &w) : region_(open_if(c, w)), where_(w), exceptions_(std::uncaught_exceptions()) {
+  if_statement(handle c, F &then, const location &w)
+      : region_(open_if(c, w)), where_(w), exceptions_(std::uncaught_exceptions()) {
     region_guard guard{region_};
     trace(then);
     guard.done = true;
@@ -88,7 +90,8 @@ public:
 
 private:
   template <class F> void trace(F &body) {
-    static_assert(std::is_void_v<std::invoke_result_t<F &>>, "the body of if_ and else_ returns nothing: assign to a tl::var declared outside, or use tl::cond");
+    static_assert(std::is_void_v<std::invoke_result_t<F &>>,
+                  "the body of if_ and else_ returns nothing: assign to a tl::var declared outside, or use tl::cond");
     body();
     close_branch(region_, {}, where_);
   }
@@ -113,7 +116,7 @@ template <class... X> struct cond_values<std::tuple<X...>> {
     return std::apply([](auto &...v) { return std::array<handle, count>{v.id()...}; }, x);
   }
   static type make(const std::array<handle, count> &h) {
-    return [&]<std::size_t... I>(std::index_sequence<I...>) { return type(tl::val<element_of<X>>(h[I])...); }(std::make_index_sequence<count>{});
+    return std::apply([](auto... x) { return type(tl::val<element_of<X>>(x)...); }, h);
   }
 };
 
@@ -121,17 +124,18 @@ template <class... X> struct cond_values<std::tuple<X...>> {
 
 namespace tessera::tl {
 
-/// `for (auto k : tl::range(lo, hi, step))`: a loop of the device. The body is traced once and runs to its end: `break` and
-/// `return` are errors, `continue` ends this trace of the body. Steps are positive. Bounds may be traced integers or numbers.
+/// `for (auto k : tl::range(lo, hi, step))`: a loop of the device. The body is traced once and runs to its end: `break`
+/// and `return` are errors, `continue` ends this trace of the body. Steps are positive. Bounds may be traced integers
+/// or numbers.
 template <detail::loop_bound A, detail::loop_bound B, detail::loop_bound C>
-auto range(const A &lo, const B &hi, const C &step, loop_options o = {}, detail::location w = detail::location::current()) {
+auto range(const A &lo, const B &hi, const C &step, loop_options o = {}, location w = location::current()) {
   return detail::make_loop(lo, hi, step, o, w);
 }
 template <detail::loop_bound A, detail::loop_bound B>
-auto range(const A &lo, const B &hi, loop_options o = {}, detail::location w = detail::location::current()) {
+auto range(const A &lo, const B &hi, loop_options o = {}, location w = location::current()) {
   return detail::make_loop(lo, hi, 1, o, w);
 }
-template <detail::loop_bound B> auto range(const B &hi, loop_options o = {}, detail::location w = detail::location::current()) {
+template <detail::loop_bound B> auto range(const B &hi, loop_options o = {}, location w = location::current()) {
   return detail::make_loop(0, hi, 1, o, w);
 }
 
@@ -139,7 +143,8 @@ template <detail::loop_bound B> auto range(const B &hi, loop_options o = {}, det
 class static_range {
 public:
   constexpr explicit static_range(int hi) : static_range(0, hi) {}
-  constexpr static_range(int lo, int hi, int step = 1, detail::location w = detail::location::current()) : lo_(lo), hi_(hi), step_(step) {
+  constexpr static_range(int lo, int hi, int step = 1, location w = location::current())
+      : lo_(lo), hi_(hi), step_(step) {
     if (step == 0) detail::fail("static_range: the step is 0", w);
   }
   struct iterator {
@@ -155,14 +160,15 @@ private:
   int lo_, hi_, step_;
 };
 
-/// `tl::if_(c, [&] { … }).else_([&] { … })`: a branch of the device on a scalar condition. Variables assigned in a branch
-/// carry out of it; where a branch does not assign, the old value stays.
-template <class F> detail::if_statement if_(detail::operand<bool> c, F &&then, detail::location w = detail::location::current()) {
+/// `tl::if_(c, [&] { … }).else_([&] { … })`: a branch of the device on a scalar condition. Variables assigned in a
+/// branch carry out of it; where a branch does not assign, the old value stays.
+template <class F> detail::if_statement if_(detail::operand<bool> c, F &&then, location w = location::current()) {
   return detail::if_statement(c.h, then, w);
 }
 
 /// The value form: both branches return a value, or a tuple of values, of the same types and shapes.
-template <class F, class G> auto cond(detail::operand<bool> c, F &&then, G &&otherwise, detail::location w = detail::location::current()) {
+template <class F, class G>
+auto cond(detail::operand<bool> c, F &&then, G &&otherwise, location w = location::current()) {
   using R = detail::cond_values<std::invoke_result_t<F &>>;
   static_assert(std::is_same_v<typename R::type, typename detail::cond_values<std::invoke_result_t<G &>>::type>,
                 "the two branches of cond return different types");
@@ -178,8 +184,9 @@ template <class F, class G> auto cond(detail::operand<bool> c, F &&then, G &&oth
 }
 
 /// `tl::while_([&] { return lo < hi; }, [&] { … })`: repeats the body while the scalar condition holds.
-template <class C, class F> void while_(C &&condition, F &&body, detail::location w = detail::location::current()) {
-  static_assert(std::is_void_v<std::invoke_result_t<F &>>, "the body of while_ returns nothing: assign to a tl::var declared outside");
+template <class C, class F> void while_(C &&condition, F &&body, location w = location::current()) {
+  static_assert(std::is_void_v<std::invoke_result_t<F &>>,
+                "the body of while_ returns nothing: assign to a tl::var declared outside");
   const std::uint32_t region = detail::open_while(w);
   detail::region_guard guard{region};
   do {

@@ -6,30 +6,30 @@
 
 namespace tessera::tl {
 
-/// Promises about a value, one number per dimension: its runs start at multiples of …; elements come in contiguous runs of
-/// …; elements come in constant runs of … . A false promise makes wrong code. Each returns the value.
-template <detail::traced X> auto multiple_of(const X &x, const dims &values, detail::location w = detail::location::current()) {
+/// Promises about a value, one number per dimension: its runs start at multiples of …; elements come in contiguous runs
+/// of …; elements come in constant runs of … . A false promise makes wrong code. Each returns the value.
+template <detail::traced X> auto multiple_of(const X &x, const dims &values, location w = location::current()) {
   return val<detail::element_of<X>>(detail::set_hint(detail::hint::divisibility, x.id(w), values, w));
 }
-template <detail::traced X> auto max_contiguous(const X &x, const dims &values, detail::location w = detail::location::current()) {
+template <detail::traced X> auto max_contiguous(const X &x, const dims &values, location w = location::current()) {
   return val<detail::element_of<X>>(detail::set_hint(detail::hint::contiguity, x.id(w), values, w));
 }
-template <detail::traced X> auto max_constancy(const X &x, const dims &values, detail::location w = detail::location::current()) {
+template <detail::traced X> auto max_constancy(const X &x, const dims &values, location w = location::current()) {
   return val<detail::element_of<X>>(detail::set_hint(detail::hint::constancy, x.id(w), values, w));
 }
 /// Promises that a scalar condition holds.
 inline void assume(detail::operand<bool> c) { detail::assume(c.h, c.w); }
 
 /// Refuses the configuration while tracing.
-inline void static_assert_(bool ok, std::string_view message, detail::location w = detail::location::current()) {
+inline void static_assert_(bool ok, std::string_view message, location w = location::current()) {
   if (!ok) detail::fail(message, w);
 }
 /// Stops the kernel with `message` where the condition is false (and the mask true). Compiled in with options.debug.
-inline void device_assert(detail::operand<bool> c, std::string_view message, detail::location w = detail::location::current()) {
+inline void device_assert(detail::operand<bool> c, std::string_view message, location w = location::current()) {
   detail::device_assert(c.h, message, {}, w);
 }
 inline void device_assert(detail::operand<bool> c, std::string_view message, detail::operand<bool> mask,
-                          detail::location w = detail::location::current()) {
+                          location w = location::current()) {
   detail::device_assert(c.h, message, mask.h, w);
 }
 
@@ -37,9 +37,9 @@ inline void device_assert(detail::operand<bool> c, std::string_view message, det
 struct print_prefix {
   std::string_view text;
   bool base16 = false;
-  detail::location w;
+  location w;
   template <std::convertible_to<std::string_view> S>
-  print_prefix(const S &s, detail::location l = detail::location::current()) : text(s), w(l) {}
+  print_prefix(const S &s, location l = location::current()) : text(s), w(l) {}
 };
 inline print_prefix hex(print_prefix p) {
   p.base16 = true;

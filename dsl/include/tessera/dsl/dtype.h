@@ -34,13 +34,15 @@ struct half {
   constexpr half(float x) noexcept {
     const std::uint32_t u = std::bit_cast<std::uint32_t>(x), sign = u >> 16 & 0x8000, a = u & 0x7fffffff;
     if (a > 0x7f800000)
-      bits = static_cast<std::uint16_t>(sign | 0x7e00 | (a >> 13 & 0x3ff)); // a quiet NaN, with its payload's upper bits
+      bits =
+          static_cast<std::uint16_t>(sign | 0x7e00 | (a >> 13 & 0x3ff)); // a quiet NaN, with its payload's upper bits
     else if (a >= 0x477ff000)
       bits = static_cast<std::uint16_t>(sign | 0x7c00); // 65520 and above rounds to infinity
     else if (a >= 0x38800000) // normal
       bits = static_cast<std::uint16_t>(sign | (a - 0x38000000 + 0xfff + (a >> 13 & 1)) >> 13);
     else // subnormal: let the float adder round; 0.5f has an ulp of 2^-24, that of a subnormal half
-      bits = static_cast<std::uint16_t>(sign | (std::bit_cast<std::uint32_t>(std::bit_cast<float>(a) + 0.5f) - 0x3f000000));
+      bits = static_cast<std::uint16_t>(sign |
+                                        (std::bit_cast<std::uint32_t>(std::bit_cast<float>(a) + 0.5f) - 0x3f000000));
   }
   constexpr operator float() const noexcept {
     const std::uint32_t sign = (bits & 0x8000u) << 16, e = bits >> 10 & 31, m = bits & 0x3ffu;
@@ -61,7 +63,8 @@ struct bfloat16 {
   /// Rounds to nearest, ties to even.
   constexpr bfloat16(float x) noexcept {
     const std::uint32_t u = std::bit_cast<std::uint32_t>(x);
-    bits = static_cast<std::uint16_t>((u & 0x7fffffff) > 0x7f800000 ? u >> 16 | 0x40 : (u + 0x7fff + (u >> 16 & 1)) >> 16);
+    bits =
+        static_cast<std::uint16_t>((u & 0x7fffffff) > 0x7f800000 ? u >> 16 | 0x40 : (u + 0x7fff + (u >> 16 & 1)) >> 16);
   }
   constexpr operator float() const noexcept { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
   static constexpr bfloat16 from_bits(std::uint16_t b) noexcept { bfloat16 h; h.bits = b; return h; }

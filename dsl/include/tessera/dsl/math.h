@@ -39,7 +39,8 @@ template <binary_op Op, domain D = domain::floats> struct binary_fn {
 template <binary_op Ignore, binary_op Propagate> struct extreme_fn {
   template <class X, class Y>
     requires one_traced<X, Y>
-  auto operator()(const X &x, const Y &y, tl::propagate_nan p = tl::propagate_nan::none, location w = location::current()) const {
+  auto operator()(const X &x, const Y &y, tl::propagate_nan p = tl::propagate_nan::none,
+                  location w = location::current()) const {
     using T = common_element<X, Y>;
     check_domain<domain::any, T>();
     const binary_op op = p == tl::propagate_nan::all ? Propagate : Ignore;
@@ -73,14 +74,15 @@ inline constexpr detail::unary_fn<detail::unary_op::rint> rint;   ///< halves to
 
 inline constexpr detail::binary_fn<detail::binary_op::pow> pow;
 inline constexpr detail::binary_fn<detail::binary_op::div_rn> div_rn; ///< quotient, correctly rounded
-inline constexpr detail::binary_fn<detail::binary_op::mulhi, detail::domain::integers> umulhi; ///< upper half of the unsigned product
+/// Upper half of the unsigned product.
+inline constexpr detail::binary_fn<detail::binary_op::mulhi, detail::domain::integers> umulhi;
 inline constexpr detail::extreme_fn<detail::binary_op::min, detail::binary_op::min_nan> minimum;
 inline constexpr detail::extreme_fn<detail::binary_op::max, detail::binary_op::max_nan> maximum;
 
 /// a * b + c, rounded once.
 template <class X, class Y, class Z>
   requires detail::one_traced<X, Y, Z>
-auto fma(const X &a, const Y &b, const Z &c, detail::location w = detail::location::current()) {
+auto fma(const X &a, const Y &b, const Z &c, location w = location::current()) {
   using T = detail::common_element<X, Y, Z>;
   detail::check_domain<detail::domain::floats, T>();
   return val<T>(detail::fma(detail::operand<T>(a, w).h, detail::operand<T>(b, w).h, detail::operand<T>(c, w).h, w));
@@ -88,16 +90,18 @@ auto fma(const X &a, const Y &b, const Z &c, detail::location w = detail::locati
 
 /// min(max(x, lo), hi). A NaN x gives lo unless NaN propagates.
 template <detail::traced X, class L, class H>
-auto clamp(const X &x, const L &lo, const H &hi, propagate_nan p = propagate_nan::none, detail::location w = detail::location::current()) {
+auto clamp(const X &x, const L &lo, const H &hi, propagate_nan p = propagate_nan::none,
+           location w = location::current()) {
   using T = detail::element_of<X>;
   detail::check_domain<detail::domain::any, T>();
-  return val<T>(detail::clamp(dtype_of<T>, x.id(w), detail::operand<T>(lo, w).h, detail::operand<T>(hi, w).h, p == propagate_nan::all, w));
+  return val<T>(detail::clamp(dtype_of<T>, x.id(w), detail::operand<T>(lo, w).h, detail::operand<T>(hi, w).h,
+                              p == propagate_nan::all, w));
 }
 
 /// ceil(a / b) for non-negative a and positive b: without the sum that could overflow.
 template <class X, class Y>
   requires detail::one_traced<X, Y>
-auto cdiv(const X &a, const Y &b, detail::location w = detail::location::current()) {
+auto cdiv(const X &a, const Y &b, location w = location::current()) {
   using T = detail::common_element<X, Y>;
   detail::check_domain<detail::domain::integers, T>();
   const detail::location_scope s(w);
@@ -105,10 +109,12 @@ auto cdiv(const X &a, const Y &b, detail::location w = detail::location::current
   return n / d + (n % d != 0).template to<T>();
 }
 /// The same on the host, for grids.
-template <std::integral X, std::integral Y> constexpr std::common_type_t<X, Y> cdiv(X a, Y b) { return a / b + (a % b != 0); }
+template <std::integral X, std::integral Y> constexpr std::common_type_t<X, Y> cdiv(X a, Y b) {
+  return a / b + (a % b != 0);
+}
 
 /// 1 / (1 + exp(-x)).
-template <detail::traced X> auto sigmoid(const X &x, detail::location w = detail::location::current()) {
+template <detail::traced X> auto sigmoid(const X &x, location w = location::current()) {
   detail::check_domain<detail::domain::floats, detail::element_of<X>>();
   const detail::location_scope s(w);
   return 1.0f / (1.0f + exp(-x, w));

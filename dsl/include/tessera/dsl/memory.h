@@ -31,28 +31,31 @@ namespace tessera::tl {
 
 /// One element per pointer. Where `mask` is false memory is not touched.
 template <detail::traced P>
-val<detail::pointee_of<P>> load(const P &p, load_options<detail::pointee_of<P>> o = {}, detail::location w = detail::location::current()) {
+val<detail::pointee_of<P>> load(const P &p, load_options<detail::pointee_of<P>> o = {},
+                                location w = location::current()) {
   using T = detail::pointee_of<P>;
   return val<T>(detail::load(dtype_of<T>, p.id(w), {{}, o.other.h, o.cache, o.evict, o.is_volatile}, w));
 }
 template <detail::traced P>
 val<detail::pointee_of<P>> load(const P &p, detail::operand<bool> mask, load_options<detail::pointee_of<P>> o = {},
-                                detail::location w = detail::location::current()) {
+                                location w = location::current()) {
   using T = detail::pointee_of<P>;
   return val<T>(detail::load(dtype_of<T>, p.id(w), {mask.h, o.other.h, o.cache, o.evict, o.is_volatile}, w));
 }
 
 /// Writes `x`, broadcast to the pointers' shape. Where `mask` is false memory is not touched.
 template <detail::traced P, class X>
-void store(const P &p, const X &x, store_options o = {}, detail::location w = detail::location::current()) {
+void store(const P &p, const X &x, store_options o = {}, location w = location::current()) {
   using T = detail::pointee_of<P>;
-  static_assert(!std::is_const_v<std::remove_pointer_t<detail::element_of<P>>>, "store through a pointer to const: declare the parameter tl::ptr<T>");
+  static_assert(!std::is_const_v<std::remove_pointer_t<detail::element_of<P>>>,
+                "store through a pointer to const: declare the parameter tl::ptr<T>");
   detail::store(dtype_of<T>, p.id(w), detail::operand<T>(x, w).h, {{}, {}, o.cache, o.evict}, w);
 }
 template <detail::traced P, class X>
-void store(const P &p, const X &x, detail::operand<bool> mask, store_options o = {}, detail::location w = detail::location::current()) {
+void store(const P &p, const X &x, detail::operand<bool> mask, store_options o = {}, location w = location::current()) {
   using T = detail::pointee_of<P>;
-  static_assert(!std::is_const_v<std::remove_pointer_t<detail::element_of<P>>>, "store through a pointer to const: declare the parameter tl::ptr<T>");
+  static_assert(!std::is_const_v<std::remove_pointer_t<detail::element_of<P>>>,
+                "store through a pointer to const: declare the parameter tl::ptr<T>");
   detail::store(dtype_of<T>, p.id(w), detail::operand<T>(x, w).h, {mask.h, {}, o.cache, o.evict}, w);
 }
 

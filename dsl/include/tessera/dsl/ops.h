@@ -19,26 +19,26 @@ template <class... X> using common_element = typename first_element<X...>::type;
 namespace tessera::tl {
 
 /// This program's index along a grid axis (0, 1, 2), and the number of programs along it.
-inline val<i32> program_id(int axis, detail::location w = detail::location::current()) {
+inline val<i32> program_id(int axis, location w = location::current()) {
   return val<i32>(detail::program_id(axis, false, w));
 }
-inline val<i32> num_programs(int axis, detail::location w = detail::location::current()) {
+inline val<i32> num_programs(int axis, location w = location::current()) {
   return val<i32>(detail::program_id(axis, true, w));
 }
 
 /// first, first + 1, …, last - 1; as many as a power of two.
-inline val<i32> arange(int first, int last, detail::location w = detail::location::current()) {
+inline val<i32> arange(int first, int last, location w = location::current()) {
   return val<i32>(detail::arange(first, last, w));
 }
 
 /// A tile of one value, which may be traced.
-template <element T> val<T> full(const dims &shape, detail::operand<T> x, detail::location w = detail::location::current()) {
+template <element T> val<T> full(const dims &shape, detail::operand<T> x, location w = location::current()) {
   return val<T>(detail::full(x.h, shape, w));
 }
-template <memory_element T> val<T> zeros(const dims &shape, detail::location w = detail::location::current()) {
+template <memory_element T> val<T> zeros(const dims &shape, location w = location::current()) {
   return val<T>(detail::constant(element_type_of<T>, {}, shape, w));
 }
-template <detail::traced X> val<detail::element_of<X>> zeros_like(const X &x, detail::location w = detail::location::current()) {
+template <detail::traced X> val<detail::element_of<X>> zeros_like(const X &x, location w = location::current()) {
   return zeros<detail::element_of<X>>(x.shape(w), w);
 }
 /// A traced scalar from a number: `tl::scalar<tl::i64>(n)`.
@@ -47,21 +47,22 @@ template <memory_element T> val<T> scalar(detail::operand<T> x) { return val<T>(
 /// Element-wise choice. One of `a`, `b` may be a number; both sides are always evaluated.
 template <class A, class B>
   requires detail::one_traced<A, B>
-auto where(detail::operand<bool> c, const A &a, const B &b, detail::location w = detail::location::current()) {
+auto where(detail::operand<bool> c, const A &a, const B &b, location w = location::current()) {
   using T = detail::common_element<A, B>;
   return val<T>(detail::select(c.h, detail::operand<T>(a, w).h, detail::operand<T>(b, w).h, w));
 }
 
 /// x.to<U>() and x.bitcast<U>() as functions, for templates.
-template <element U, detail::traced X> val<U> cast(const X &x, rounding r = rounding::nearest, detail::location w = detail::location::current()) {
+template <element U, detail::traced X>
+val<U> cast(const X &x, rounding r = rounding::nearest, location w = location::current()) {
   return x.template to<U>(r, w);
 }
-template <element U, detail::traced X> val<U> bitcast(const X &x, detail::location w = detail::location::current()) {
+template <element U, detail::traced X> val<U> bitcast(const X &x, location w = location::current()) {
   return x.template bitcast<U>(w);
 }
 
 /// Repeats a scalar, and dimensions that are missing on the left or 1, until the shape is `shape`.
-template <detail::traced X> auto broadcast_to(const X &x, const dims &shape, detail::location w = detail::location::current()) {
+template <detail::traced X> auto broadcast_to(const X &x, const dims &shape, location w = location::current()) {
   return val<detail::element_of<X>>(detail::broadcast_to(x.id(w), shape, w));
 }
 
@@ -70,10 +71,10 @@ struct reshape_options {
 };
 /// The same elements in row-major order under another shape.
 template <detail::traced X>
-auto reshape(const X &x, const dims &shape, reshape_options o = {}, detail::location w = detail::location::current()) {
+auto reshape(const X &x, const dims &shape, reshape_options o = {}, location w = location::current()) {
   return val<detail::element_of<X>>(detail::reshape(x.id(w), shape, o.can_reorder, w));
 }
-template <detail::traced X> auto ravel(const X &x, detail::location w = detail::location::current()) {
+template <detail::traced X> auto ravel(const X &x, location w = location::current()) {
   std::int64_t n = 1;
   const dims s = x.shape(w);
   for (int i = 0; i < s.rank; ++i) n *= s[i];
@@ -81,30 +82,31 @@ template <detail::traced X> auto ravel(const X &x, detail::location w = detail::
 }
 
 /// Result dimension i is dimension order[i] of x.
-template <detail::traced X> auto permute(const X &x, const dims &order, detail::location w = detail::location::current()) {
+template <detail::traced X> auto permute(const X &x, const dims &order, location w = location::current()) {
   return val<detail::element_of<X>>(detail::permute(x.id(w), order, w));
 }
 /// Swaps the last two dimensions, or permutes as told.
-template <detail::traced X> auto trans(const X &x, const dims &order = {}, detail::location w = detail::location::current()) {
+template <detail::traced X> auto trans(const X &x, const dims &order = {}, location w = location::current()) {
   return val<detail::element_of<X>>(detail::permute(x.id(w), order, w));
 }
 
 /// Inserts a dimension of size 1; a negative axis counts from the end of the result.
-template <detail::traced X> auto expand_dims(const X &x, int axis, detail::location w = detail::location::current()) {
+template <detail::traced X> auto expand_dims(const X &x, int axis, location w = location::current()) {
   return val<detail::element_of<X>>(detail::expand_dims(x.id(w), axis, w));
 }
 
 /// a, then b, along `axis`.
-template <detail::traced A, detail::traced B> auto cat(const A &a, const B &b, int axis = 0, detail::location w = detail::location::current()) {
+template <detail::traced A, detail::traced B>
+auto cat(const A &a, const B &b, int axis = 0, location w = location::current()) {
   using T = detail::element_of<A>;
   return val<T>(detail::cat(a.id(w), detail::operand<T>(b, w).h, axis, w));
 }
 /// a and b as the two elements of a new last dimension; split is the inverse.
-template <detail::traced A, detail::traced B> auto join(const A &a, const B &b, detail::location w = detail::location::current()) {
+template <detail::traced A, detail::traced B> auto join(const A &a, const B &b, location w = location::current()) {
   using T = detail::element_of<A>;
   return val<T>(detail::join(a.id(w), detail::operand<T>(b, w).h, w));
 }
-template <detail::traced X> auto split(const X &x, detail::location w = detail::location::current()) {
+template <detail::traced X> auto split(const X &x, location w = location::current()) {
   using V = val<detail::element_of<X>>;
   const auto [a, b] = detail::split(x.id(w), w);
   return std::pair<V, V>(a, b);

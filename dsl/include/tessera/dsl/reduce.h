@@ -27,7 +27,9 @@ namespace tessera::detail {
 template <class T> struct sum_type { using type = T; };
 template <class T>
   requires((integer_element<T> && sizeof(T) < 4) || std::same_as<T, bool>)
-struct sum_type<T> { using type = std::conditional_t<integer_element<T> && !is_signed(dtype_of<T>), std::uint32_t, std::int32_t>; };
+struct sum_type<T> {
+  using type = std::conditional_t<integer_element<T> && !is_signed(dtype_of<T>), std::uint32_t, std::int32_t>;
+};
 
 template <reduce_op Op, reduce_op Propagate = Op> struct extreme_reduction {
   template <traced X>
@@ -35,19 +37,22 @@ template <reduce_op Op, reduce_op Propagate = Op> struct extreme_reduction {
                   location w = location::current()) const {
     using T = element_of<X>;
     check_domain<domain::any, T>();
-    return tl::val<T>(reduce(p == tl::propagate_nan::all ? Propagate : Op, dtype_of<T>, x.id(w), a.index, o.keep_dims, w));
+    return tl::val<T>(
+        reduce(p == tl::propagate_nan::all ? Propagate : Op, dtype_of<T>, x.id(w), a.index, o.keep_dims, w));
   }
 };
 
 template <bool Maximum> struct index_reduction {
   template <traced X>
-  tl::val<std::int32_t> operator()(const X &x, tl::axis a = {}, tl::reduce_options o = {}, location w = location::current()) const {
+  tl::val<std::int32_t> operator()(const X &x, tl::axis a = {}, tl::reduce_options o = {},
+                                   location w = location::current()) const {
     check_domain<domain::any, element_of<X>>();
     return tl::val<std::int32_t>(reduce_index(Maximum, dtype_of<element_of<X>>, x.id(w), a.index, o.keep_dims, w)[1]);
   }
 };
 template <bool Maximum> struct value_index_reduction {
-  template <traced X> auto operator()(const X &x, tl::axis a = {}, tl::reduce_options o = {}, location w = location::current()) const {
+  template <traced X>
+  auto operator()(const X &x, tl::axis a = {}, tl::reduce_options o = {}, location w = location::current()) const {
     using T = element_of<X>;
     check_domain<domain::any, T>();
     const auto [v, i] = reduce_index(Maximum, dtype_of<T>, x.id(w), a.index, o.keep_dims, w);
@@ -69,14 +74,16 @@ struct region_guard {
 namespace tessera::tl {
 
 /// Sum. i8, i16 and bool add up in i32, u8 and u16 in u32; floats in their own type.
-template <detail::traced X> auto sum(const X &x, axis a = {}, reduce_options o = {}, detail::location w = detail::location::current()) {
+template <detail::traced X> auto sum(const X &x, axis a = {}, reduce_options o = {}, location w = location::current()) {
   using T = detail::element_of<X>;
   using S = typename detail::sum_type<T>::type;
   static_assert(memory_element<T>, "sum takes numbers");
-  return val<S>(detail::reduce(detail::reduce_op::sum, dtype_of<S>, x.template to<S>(rounding::nearest, w).id(), a.index, o.keep_dims, w));
+  return val<S>(detail::reduce(detail::reduce_op::sum, dtype_of<S>, x.template to<S>(rounding::nearest, w).id(),
+                               a.index, o.keep_dims, w));
 }
 /// Bitwise exclusive or of integers or masks.
-template <detail::traced X> auto xor_sum(const X &x, axis a = {}, reduce_options o = {}, detail::location w = detail::location::current()) {
+template <detail::traced X>
+auto xor_sum(const X &x, axis a = {}, reduce_options o = {}, location w = location::current()) {
   using T = detail::element_of<X>;
   static_assert(integer_element<T> || std::same_as<T, bool>, "xor_sum takes integers and masks");
   return val<T>(detail::reduce(detail::reduce_op::bit_xor, dtype_of<T>, x.id(w), a.index, o.keep_dims, w));
@@ -94,7 +101,7 @@ inline constexpr detail::value_index_reduction<false> min_with_index;
 /// associative and commutative, and may use its arguments and numbers only.
 template <detail::traced... X, class F>
 std::tuple<val<detail::element_of<X>>...> reduce(const std::tuple<X...> &xs, axis a, F &&combine, reduce_options o = {},
-                                                 detail::location w = detail::location::current()) {
+                                                 location w = location::current()) {
   constexpr std::size_t n = sizeof...(X);
   using tuple = std::tuple<val<detail::element_of<X>>...>;
   return [&]<std::size_t... I>(std::index_sequence<I...>) {
@@ -105,7 +112,8 @@ std::tuple<val<detail::element_of<X>>...> reduce(const std::tuple<X...> &xs, axi
     detail::region_guard guard{region};
     using result = std::invoke_result_t<F &, tuple, tuple>;
     static_assert(std::tuple_size_v<result> == n, "combine returns a tuple of as many values as are reduced");
-    const result r = combine(tuple(val<detail::element_of<X>>(args[I])...), tuple(val<detail::element_of<X>>(args[n + I])...));
+    const result r =
+        combine(tuple(val<detail::element_of<X>>(args[I])...), tuple(val<detail::element_of<X>>(args[n + I])...));
     ((out[I] = detail::operand<detail::element_of<X>>(std::get<I>(r), w).h), ...);
     detail::close_combine(out, o.keep_dims, w);
     guard.done = true;
@@ -114,7 +122,7 @@ std::tuple<val<detail::element_of<X>>...> reduce(const std::tuple<X...> &xs, axi
 }
 /// Reduces one tile: `tl::reduce(x, 0, [](auto a, auto b) { return a * b; })`.
 template <detail::traced X, class F>
-auto reduce(const X &x, axis a, F &&combine, reduce_options o = {}, detail::location w = detail::location::current()) {
+auto reduce(const X &x, axis a, F &&combine, reduce_options o = {}, location w = location::current()) {
   using V = val<detail::element_of<X>>;
   using tuple = std::tuple<V>;
   return std::get<0>(reduce(std::tuple<X>(x), a, [&](const tuple &l, const tuple &r) {
@@ -123,7 +131,7 @@ auto reduce(const X &x, axis a, F &&combine, reduce_options o = {}, detail::loca
 }
 
 /// exp(x - max) / sum of it, along an axis.
-template <detail::traced X> auto softmax(const X &x, axis a = -1, detail::location w = detail::location::current()) {
+template <detail::traced X> auto softmax(const X &x, axis a = -1, location w = location::current()) {
   using V = val<detail::element_of<X>>;
   const detail::location_scope s(w);
   const V e = exp(V(x.id(w)) - max(x, a, {.keep_dims = true}));

@@ -77,7 +77,8 @@ struct split_params<type_list<P...>, First, Rest...> : split_params<type_list<P.
 template <class... P, class First, class Second, class... Rest>
   requires(!is_param<First>)
 struct split_params<type_list<P...>, First, Second, Rest...> {
-  static_assert(!sizeof(First *), "a kernel parameter is tl::ptr<T> or tl::val<T>; compile-time parameters are one aggregate, last");
+  static_assert(!sizeof(First *),
+                "a kernel parameter is tl::ptr<T> or tl::val<T>; compile-time parameters are one aggregate, last");
 };
 
 template <class M> struct call_signature;
@@ -86,7 +87,8 @@ template <class R, class... A> struct call_signature<R (*)(A...)> {
   using type = typename split_params<type_list<>, std::remove_cvref_t<A>...>::type;
 };
 template <class C, class R, class... A> struct call_signature<R (C::*)(A...) const> : call_signature<R (*)(A...)> {};
-template <class C, class R, class... A> struct call_signature<R (C::*)(A...) const noexcept> : call_signature<R (*)(A...)> {};
+template <class C, class R, class... A>
+struct call_signature<R (C::*)(A...) const noexcept> : call_signature<R (*)(A...)> {};
 
 template <class F>
 concept has_one_call = std::is_pointer_v<F> || requires { &F::operator(); };
@@ -104,7 +106,8 @@ template <class F> consteval auto signature_of() {
 /// One trace in progress on this thread. Sessions nest; the innermost is the one that operators build into.
 class TESSERA_API session {
 public:
-  session(const char *name, std::span<const param_type> types, std::span<const param_spec> specs, const location &where);
+  session(const char *name, std::span<const param_type> types, std::span<const param_spec> specs,
+          const location &where);
   ~session(); ///< drops what was built unless finish() was called
   session(const session &) = delete;
   session &operator=(const session &) = delete;
@@ -123,13 +126,15 @@ private:
 /// The signature of a kernel lambda (or function): `params`, `host_args`, `config`, `count`, `types`.
 template <class F> struct kernel_signature : decltype(detail::signature_of<std::decay_t<F>>())::type {};
 
-/// Runs `f` once with traced parameters and returns the tile IR it describes. `specs` has one entry per parameter, or is
-/// empty (nothing known). Parameters with equal_to_1 do not appear among the function's. Exceptions of `f` pass through.
+/// Runs `f` once with traced parameters and returns the tile IR it describes. `specs` has one entry per parameter, or
+/// is empty (nothing known). Parameters with equal_to_1 do not appear among the function's. Exceptions of `f` pass
+/// through.
 template <class F, class Config = no_config>
 ir_module trace_kernel(const char *name, const F &f, const Config &config = {}, std::span<const param_spec> specs = {},
                        const detail::location &where = detail::location::current()) {
   using signature = kernel_signature<F>;
-  static_assert(std::is_same_v<Config, typename signature::config>, "the configuration is not the lambda's last parameter type");
+  static_assert(std::is_same_v<Config, typename signature::config>,
+                "the configuration is not the lambda's last parameter type");
   detail::session s(name, signature::types, specs, where);
   [&]<std::size_t... I>(std::index_sequence<I...>) {
     if constexpr (signature::has_config)

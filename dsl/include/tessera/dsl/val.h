@@ -2,8 +2,8 @@
 // Values, variables, operands and operators: what a tile expression is made of.
 //
 // An operator computes the result's element type and its static errors at compile time, and hands typed operands to the
-// builder. Every operator on elements T gives a val<T>, whatever was combined: so `auto a = x + 1, b = y` declares both,
-// and a host `c ? a + b : a` has one type.
+// builder. Every operator on elements T gives a val<T>, whatever was combined: so `auto a = x + 1, b = y` declares
+// both, and a host `c ? a + b : a` has one type.
 #include <concepts>
 #include <limits>
 #include <type_traits>
@@ -24,6 +24,9 @@ struct float_constant {
 inline constexpr float_constant inf{std::numeric_limits<double>::infinity()};
 inline constexpr float_constant nan{std::numeric_limits<double>::quiet_NaN()};
 
+/// A line of the user's source; functions take their caller's by default.
+using location = detail::location;
+
 struct all_t {};
 struct newaxis_t {};
 /// In a subscript: keeps a dimension, or inserts one of size 1. `x[all, newaxis]` makes a column of a row.
@@ -39,7 +42,8 @@ concept traced = std::derived_from<std::remove_cvref_t<X>, traced_base>;
 template <traced X> using element_of = typename std::remove_cvref_t<X>::element;
 
 template <class X>
-concept host_scalar = std::is_arithmetic_v<X> || std::same_as<X, tl::float_constant> || std::same_as<X, half> || std::same_as<X, bfloat16>;
+concept host_scalar = std::is_arithmetic_v<X> || std::same_as<X, tl::float_constant> || std::same_as<X, half> ||
+                      std::same_as<X, bfloat16>;
 
 template <class...> inline constexpr bool never = false;
 template <class T, class> using dependent = std::type_identity_t<T>; // T, but known only when the template is used
@@ -48,13 +52,15 @@ template <class T, host_scalar U> literal make_literal(U x) {
   if constexpr (!memory_element<T>) {
     static_assert(never<U>, "a pointer takes no number; add an offset to one");
   } else if constexpr (std::same_as<T, bool> || std::same_as<U, bool>) {
-    static_assert(std::same_as<T, U>, "bool is not an arithmetic type: use && || ! ^ and tl::where, or convert with .to<T>()");
+    static_assert(std::same_as<T, U>,
+                  "bool is not an arithmetic type: use && || ! ^ and tl::where, or convert with .to<T>()");
     return {.tag = literal::kind::boolean, .i = x};
   } else if constexpr (std::integral<U>) {
     if constexpr (std::unsigned_integral<U>) return {.tag = literal::kind::unsigned_integer, .u = x};
     else return {.tag = literal::kind::integer, .i = x};
   } else {
-    static_assert(float_element<T>, "a floating-point literal meets an integer tile; convert the tile with .to<float>()");
+    static_assert(float_element<T>,
+                  "a floating-point literal meets an integer tile; convert the tile with .to<float>()");
     if constexpr (std::same_as<U, tl::float_constant>) return {.tag = literal::kind::real, .f = x.value};
     else return {.tag = literal::kind::real, .f = static_cast<double>(x)};
   }
@@ -79,8 +85,8 @@ template <class T> struct literal_operand {
   template <host_scalar U> literal_operand(U x, location l = location::current()) : h(constant_of<T>(x, l)), w(l) {}
 };
 
-/// Any operand: traced, or a number that takes T. A conversion of the user's expression to this records his line, which an
-/// operator could not ask for itself.
+/// Any operand: traced, or a number that takes T. A conversion of the user's expression to this records his line, which
+/// an operator could not ask for itself.
 template <class T> struct operand {
   handle h;
   location w;
@@ -91,9 +97,11 @@ template <class T> struct operand {
     requires(!std::same_as<element_of<X>, T> && !(pointer_element<element_of<X>> && !pointer_element<T>))
   operand(const X &, location = location::current()) {
     if constexpr (std::same_as<T, bool>)
-      static_assert(never<X>, "operands have different element types: a condition or mask has bool elements; compare the value, as in x != 0");
+      static_assert(never<X>, "operands have different element types: a condition or mask has bool elements; compare "
+                              "the value, as in x != 0");
     else if constexpr (std::same_as<element_of<X>, bool>)
-      static_assert(never<X>, "operands have different element types: bool is not an arithmetic type; use tl::where or convert with .to<T>()");
+      static_assert(never<X>, "operands have different element types: bool is not an arithmetic type; use tl::where or "
+                              "convert with .to<T>()");
     else
       static_assert(never<X>, "operands have different element types; convert one with .to<T>()");
   }
@@ -118,10 +126,12 @@ struct offset_operand {
   offset_operand(const X &x, location l = location::current()) : h(x.id(l)), t(dtype_of<element_of<X>>), w(l) {}
   template <std::integral U>
     requires(!std::same_as<U, bool>)
-  offset_operand(U x, location l = location::current()) : h(constant_of<offset_t<U>>(x, l)), t(dtype_of<offset_t<U>>), w(l) {}
+  offset_operand(U x, location l = location::current())
+      : h(constant_of<offset_t<U>>(x, l)), t(dtype_of<offset_t<U>>), w(l) {}
 
 private:
-  template <class U> using offset_t = std::conditional_t<(sizeof(U) > 4 || std::same_as<U, unsigned>), std::int64_t, std::int32_t>;
+  template <class U>
+  using offset_t = std::conditional_t<(sizeof(U) > 4 || std::same_as<U, unsigned>), std::int64_t, std::int32_t>;
 };
 
 /// One entry of a subscript.
@@ -133,12 +143,13 @@ struct subscript_operand {
   template <class X>
     requires(traced<X> || std::integral<X>)
   subscript_operand(const X &) {
-    static_assert(never<X>, "a tile is subscripted with tl::all and tl::newaxis only; select elements with masks or pointers");
+    static_assert(never<X>,
+                  "a tile is subscripted with tl::all and tl::newaxis only; select elements with masks or pointers");
   }
 };
 
-// Operators are hidden friends of the base of val<T> and var<T>: found for these alone, and not templates, so that operands
-// convert and record the user's line.
+// Operators are hidden friends of the base of val<T> and var<T>: found for these alone, and not templates, so that
+// operands convert and record the user's line.
 template <class T> struct operators : traced_base {
   using element = T;
   using V = tl::val<T>;
@@ -159,7 +170,8 @@ template <class T> struct operators : traced_base {
   friend V operator%(A a, B b) { return arithmetic(binary_op::rem, a, b.h); }
   friend V operator%(L a, A b) { return arithmetic(binary_op::rem, a, b.h); }
   friend V operator-(A a) {
-    static_assert(!std::same_as<T, bool>, "bool is not an arithmetic type: use && || ! ^ and tl::where, or convert with .to<T>()");
+    static_assert(!std::same_as<T, bool>,
+                  "bool is not an arithmetic type: use && || ! ^ and tl::where, or convert with .to<T>()");
     return V(unary(unary_op::neg, dtype_of<T>, a.h, a.w));
   }
   friend V operator+(A a) { return V(a.h); }
@@ -211,7 +223,8 @@ template <class T> struct operators : traced_base {
 
 protected:
   template <class O> static V arithmetic(binary_op op, const O &a, handle b) {
-    static_assert(!std::same_as<T, bool>, "bool is not an arithmetic type: use && || ! ^ and tl::where, or convert with .to<T>()");
+    static_assert(!std::same_as<T, bool>,
+                  "bool is not an arithmetic type: use && || ! ^ and tl::where, or convert with .to<T>()");
     return V(binary(op, dtype_of<T>, a.h, b, a.w));
   }
   template <class O> static V bits(binary_op op, const O &a, handle b) {
@@ -223,7 +236,8 @@ protected:
     return V(binary(op, dtype_of<T>, a.h, b, a.w));
   }
   template <class O> static M compared(compare_op op, const O &a, handle b) {
-    static_assert(!std::same_as<T, bool>, "masks are combined with && || ! ^, not compared; a < b < c is a < b && b < c");
+    static_assert(!std::same_as<T, bool>,
+                  "masks are combined with && || ! ^, not compared; a < b < c is a < b && b < c");
     return M(compare(op, element_type_of<T>, a.h, b, a.w));
   }
   static V logic(binary_op op, handle a, handle b, const location &w) {
@@ -231,7 +245,8 @@ protected:
     return V(binary(op, dtype::i1, a, b, w));
   }
   static V negated(handle a) {
-    static_assert(std::same_as<T, bool>, "! negates a mask; a traced value has no value while tracing: compare it, as in x == 0");
+    static_assert(std::same_as<T, bool>,
+                  "! negates a mask; a traced value has no value while tracing: compare it, as in x == 0");
     return V(unary(unary_op::bit_not, dtype::i1, a, {}));
   }
 };
@@ -265,11 +280,14 @@ template <class D, class T> struct tile_members : operators<T> {
 
   tl::val<T> operator[](subscript_operand a) const { return index({a}); }
   tl::val<T> operator[](subscript_operand a, subscript_operand b) const { return index({a, b}); }
-  tl::val<T> operator[](subscript_operand a, subscript_operand b, subscript_operand c) const { return index({a, b, c}); }
+  tl::val<T> operator[](subscript_operand a, subscript_operand b, subscript_operand c) const {
+    return index({a, b, c});
+  }
   tl::val<T> operator[](subscript_operand a, subscript_operand b, subscript_operand c, subscript_operand d) const {
     return index({a, b, c, d});
   }
-  tl::val<T> operator[](subscript_operand a, subscript_operand b, subscript_operand c, subscript_operand d, subscript_operand e) const {
+  tl::val<T> operator[](subscript_operand a, subscript_operand b, subscript_operand c, subscript_operand d,
+                        subscript_operand e) const {
     return index({a, b, c, d, e});
   }
 
@@ -277,7 +295,9 @@ template <class D, class T> struct tile_members : operators<T> {
   template <class B>
     requires std::same_as<B, bool>
   explicit operator B() const {
-    static_assert(never<B>, "a traced value has no value while tracing; use tl::if_, tl::while_ or tl::where, or a host constant");
+    static_assert(
+        never<B>,
+        "a traced value has no value while tracing; use tl::if_, tl::while_ or tl::where, or a host constant");
     return false;
   }
 
@@ -317,7 +337,7 @@ public:
   template <class U> val &operator|=(const U &) { return refuse<U>(); }
   template <class U> val &operator^=(const U &) { return refuse<U>(); }
 
-  [[nodiscard]] detail::handle id(const detail::location & = {}) const { return h_; }
+  [[nodiscard]] detail::handle id(const location & = {}) const { return h_; }
 
 private:
   template <class U> val &refuse() {
@@ -328,12 +348,12 @@ private:
   detail::handle h_;
 };
 
-/// A variable: may be assigned, in loops and branches too, where its value is carried. Its shape stays that of its first value.
+/// A variable: may be assigned, in loops and branches too, where its value is carried. Its shape stays that of its
+/// first value.
 template <element T> class var : public detail::tile_members<var<T>, T> {
   using base = detail::operators<T>;
   using op = detail::binary_op;
   using operand = detail::operand<T>;
-  using location = detail::location;
   static constexpr bool pointer = std::is_pointer_v<T>;
 
 public:
@@ -343,8 +363,8 @@ public:
   /// A new variable with the other's present value.
   var(const var &o) : v_(detail::declare_variable(o.id(o.declared()), o.declared())) {}
 
-  // The first takes a non-const reference so that only another variable binds to it: all else converts to an operand, which
-  // knows the line.
+  // The first takes a non-const reference so that only another variable binds to it: all else converts to an operand,
+  // which knows the line.
   var &operator=(var &o) {
     detail::assign_variable(v_, o.id(o.declared()), nullptr);
     return *this;
@@ -364,8 +384,12 @@ public:
   var &operator^=(operand x) { return update(x, base::bits(op::bit_xor, self(x), x.h)); }
   var &operator<<=(operand x) { return update(x, base::shift(op::shl, self(x), x.h)); }
   var &operator>>=(operand x) { return update(x, base::shift(op::shr, self(x), x.h)); }
-  var &operator+=(detail::offset_operand o) requires pointer { return *this = val<T>(detail::add_pointer(id(o.w), o.h, o.t, false, o.w)); }
-  var &operator-=(detail::offset_operand o) requires pointer { return *this = val<T>(detail::add_pointer(id(o.w), o.h, o.t, true, o.w)); }
+  var &operator+=(detail::offset_operand o) requires pointer {
+    return *this = val<T>(detail::add_pointer(id(o.w), o.h, o.t, false, o.w));
+  }
+  var &operator-=(detail::offset_operand o) requires pointer {
+    return *this = val<T>(detail::add_pointer(id(o.w), o.h, o.t, true, o.w));
+  }
 
   /// The present value.
   operator val<T>() const { return val<T>(id(declared())); }

@@ -1,5 +1,6 @@
 #pragma once
-// Shared memory of ops. Allocation, barrier insertion and lowering must agree on how an op uses its scratch, so all ask here.
+// Shared memory of ops. Allocation, barrier insertion and lowering must agree on how an op uses its scratch, so all ask
+// here.
 #include "mlir/IR/Operation.h"
 #include "tessera/ir/LayoutPlans.h"
 
@@ -28,7 +29,8 @@ unsigned storageBytes(mlir::Type type);
 ConversionPlan planOf(ttg::ConvertLayoutOp op);
 ReductionPlan planOf(tt::ReduceOp op);
 
-/// Scratch of a reduction: the operands' areas follow each other, each aligned to 16 bytes; this is operand i's first byte.
+/// Scratch of a reduction: the operands' areas follow each other, each aligned to 16 bytes; this is operand i's first
+/// byte.
 unsigned reductionScratchOffset(tt::ReduceOp op, const ReductionPlan &plan, unsigned operand);
 
 /// Bytes of shared memory the op needs while it runs (0 for most).

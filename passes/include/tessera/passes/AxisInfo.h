@@ -1,6 +1,6 @@
 #pragma once
-// What is known of the values of integer and pointer tiles along each axis. Vector width of memory accesses depends on it,
-// so every fact must hold for all inputs.
+// What is known of the values of integer and pointer tiles along each axis. Vector width of memory accesses depends on
+// it, so every fact must hold for all inputs.
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Value.h"
 #include "llvm/ADT/DenseMap.h"
@@ -37,7 +37,8 @@ struct AxisInfo {
   static AxisInfo join(const AxisInfo &a, const AxisInfo &b, int64_t step = 1);
 
   unsigned rank() const { return contiguity.size(); }
-  /// Divides the first element of every group of `size` elements along `dim` (`step`: of neighbours; bytes for pointers).
+  /// Divides the first element of every group of `size` elements along `dim` (`step`: of neighbours; bytes for
+  /// pointers).
   int64_t divisibilityAt(unsigned dim, int64_t size, int64_t step = 1) const;
   /// Divides every element.
   int64_t divisibilityOfAll() const;
@@ -47,9 +48,9 @@ struct AxisInfo {
 /// The largest power of two that divides `value`; kMaxDivisibility for 0.
 int64_t powerOfTwoDivisor(int64_t value);
 
-/// Forward data flow over every function of a module, loops to their fixpoint. Sources: constants, ranges, `tt.divisibility`
-/// of arguments, and the hints `tt.divisibility`, `tt.contiguity`, `tt.constancy` on ops. A snapshot: ops made later are
-/// unknown to it.
+/// Forward data flow over every function of a module, loops to their fixpoint. Sources: constants, ranges,
+/// `tt.divisibility` of arguments, and the hints `tt.divisibility`, `tt.contiguity`, `tt.constancy` on ops. A snapshot:
+/// ops made later are unknown to it.
 class AxisInfoAnalysis {
 public:
   explicit AxisInfoAnalysis(mlir::ModuleOp module);
@@ -57,8 +58,8 @@ public:
   /// Facts of an integer, pointer or i1 value (scalar or tile); nullptr where the analysis has not seen it.
   const AxisInfo *lookup(mlir::Value value) const;
 
-  /// Of a tile of pointers with a layout: consecutive registers of a thread that hold consecutive, aligned addresses (a power
-  /// of two, at most `maxBits` of memory). A scalar pointer gives 1.
+  /// Of a tile of pointers with a layout: consecutive registers of a thread that hold consecutive, aligned addresses (a
+  /// power of two, at most `maxBits` of memory). A scalar pointer gives 1.
   unsigned contiguousElements(mlir::Value ptr, unsigned maxBits = 128) const;
   /// Bytes every address that starts such a run is a multiple of (at least the size of an element, at most 16).
   unsigned alignment(mlir::Value ptr) const;

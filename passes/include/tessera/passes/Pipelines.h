@@ -25,11 +25,14 @@ void buildTtirPipeline(mlir::OpPassManager &pm);
 /// ttir -> ttgir that the lowering takes: layouts, few conversions, shared memory placed, barriers inserted.
 void buildTtgirPipeline(mlir::OpPassManager &pm, const TtgirOptions &options);
 
+/// The end of that pipeline by itself: places shared memory and inserts barriers in ttgir that was made elsewhere.
+void buildSharedMemoryPipeline(mlir::OpPassManager &pm, unsigned maxSharedBytes);
+
 /// Registers every pass and the pipelines `ttir-pipeline` and `ttgir-pipeline{num-warps=4 …}` by name, for tools.
 void registerTesseraPasses();
 
-/// The smallest power of two of warps with which a lane holds at most `maxRegistersPerLane` elements of the largest tile:
-/// the CPU's choice, where warps are not hardware but a way to cut work.
+/// The smallest power of two of warps with which a lane holds at most `maxRegistersPerLane` elements of the largest
+/// tile: the CPU's choice, where warps are not hardware but a way to cut work.
 int chooseNumWarps(mlir::ModuleOp module, unsigned warpSize, unsigned maxRegistersPerLane = 64);
 
 } // namespace tessera

@@ -1,6 +1,6 @@
 #pragma once
-// The line between the headers and the IR builder: opaque ids cross it, never an MLIR type. Everything here is called by
-// the language's operators and functions; users have no need to.
+// The line between the headers and the IR builder: opaque ids cross it, never an MLIR type. Everything here is called
+// by the language's operators and functions; users have no need to.
 #include <array>
 #include <cstdint>
 #include <initializer_list>
@@ -70,7 +70,8 @@ struct literal {
 };
 
 enum class unary_op : std::uint8_t {
-  neg, bit_not, abs, exp, exp2, log, log2, log10, sqrt, sqrt_rn, rsqrt, sin, cos, tan, tanh, erf, floor, ceil, trunc, round, rint
+  neg, bit_not, abs, exp, exp2, log, log2, log10, sqrt, sqrt_rn, rsqrt, sin, cos, tan, tanh, erf, floor, ceil, trunc,
+  round, rint
 };
 enum class binary_op : std::uint8_t {
   add, sub, mul, div, rem, bit_and, bit_or, bit_xor, shl, shr, min, max, min_nan, max_nan, pow, mulhi, div_rn
@@ -121,7 +122,8 @@ TESSERA_API void store(dtype t, handle p, handle value, const access &a, const l
 // ---- reductions -----------------------------------------------------------------------------------------------------
 TESSERA_API handle reduce(reduce_op op, dtype t, handle x, int axis, bool keep_dims, const location &w);
 /// The extreme value and the lowest index it is at.
-TESSERA_API std::array<handle, 2> reduce_index(bool maximum, dtype t, handle x, int axis, bool keep_dims, const location &w);
+TESSERA_API std::array<handle, 2> reduce_index(bool maximum, dtype t, handle x, int axis, bool keep_dims,
+                                               const location &w);
 /// Opens the combine region of a reduction of `x`; `args` receives the accumulated, then the new scalars.
 TESSERA_API std::uint32_t open_combine(std::span<const handle> x, int axis, std::span<handle> args, const location &w);
 /// `results` holds the combined scalars and receives the reduced values.
@@ -138,7 +140,8 @@ struct open_loop {
   std::uint32_t region = 0;
   handle induction{};
 };
-TESSERA_API open_loop open_for(dtype t, handle lo, handle hi, handle step, const tl::loop_options &o, const location &w);
+TESSERA_API open_loop open_for(dtype t, handle lo, handle hi, handle step, const tl::loop_options &o,
+                               const location &w);
 /// Ends the body. True: the body is to be traced once more (strict mode); the region is open again.
 TESSERA_API bool close_for(std::uint32_t region, handle &induction);
 /// Reports a loop that was left before its end.
@@ -163,8 +166,8 @@ TESSERA_API void abandon(std::uint32_t region) noexcept;
 TESSERA_API handle set_hint(hint h, handle x, const tl::dims &values, const location &w);
 TESSERA_API void assume(handle condition, const location &w);
 TESSERA_API void device_assert(handle condition, std::string_view message, handle mask, const location &w);
-TESSERA_API void device_print(std::string_view prefix, std::span<const handle> values, std::span<const element_type> types, bool hex,
-                              const location &w);
+TESSERA_API void device_print(std::string_view prefix, std::span<const handle> values,
+                              std::span<const element_type> types, bool hex, const location &w);
 [[noreturn]] TESSERA_API void fail(std::string_view message, const location &w);
 
 /// While alive, everything built carries one location: functions composed of other tile operations show their caller's.

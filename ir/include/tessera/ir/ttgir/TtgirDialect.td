@@ -14,6 +14,7 @@ def TTG_Dialect : Dialect {
   let dependentDialects = ["::tessera::tt::TTDialect"];
   let useDefaultTypePrinterParser = 1;
   let useDefaultAttributePrinterParser = 1;
+  let hasConstantMaterializer = 1;
   let hasOperationAttrVerify = 1;
 }
 

@@ -251,9 +251,7 @@ def TT_GatherOp : TT_InferringOp<"gather"> {
   let summary = "result[i0, …, ia, …] = src[i0, …, indices[i0, …, ia, …], …] with a = axis";
   let arguments = (ins TT_Tensor:$src, TT_IntTensor:$indices, I32Attr:$axis, UnitAttr:$efficient_layout);
   let results = (outs TT_Tensor:$result);
-  let assemblyFormat = [{
-    $src `[` $indices `]` (`efficient_layout` $efficient_layout^)? attr-dict `:` functional-type(operands, results)
-  }];
+  let assemblyFormat = "$src `[` $indices `]` attr-dict `:` functional-type(operands, results)";
 }
 
 //===- reduction ------------------------------------------------------------------------------------------------------===//

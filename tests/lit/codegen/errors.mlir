@@ -1,0 +1,56 @@
+// What cannot be compiled is refused with a sentence.
+// RUN: split-file %s %t
+// RUN: not tessera-translate %t/kernel.mlir --target=cuda:sm_75 2>&1 | FileCheck %s --check-prefix=ARCH
+// RUN: not tessera-translate %t/kernel.mlir --target=vulkan 2>&1 | FileCheck %s --check-prefix=TARGET
+// RUN: not tessera-translate %t/kernel.mlir --target=cuda 2>&1 | FileCheck %s --check-prefix=NOARCH
+// RUN: not tessera-translate %t/kernel.mlir --target=hip:gfx942 2>&1 | FileCheck %s --check-prefix=HIP
+// RUN: not tessera-translate %t/kernel.mlir --emit=hsaco 2>&1 | FileCheck %s --check-prefix=STAGE
+// RUN: not tessera-translate %t/kernel.mlir --num-warps=3 2>&1 | FileCheck %s --check-prefix=WARPS
+// RUN: not tessera-translate %t/two.mlir 2>&1 | FileCheck %s --check-prefix=TWO
+// RUN: not tessera-translate %t/none.mlir 2>&1 | FileCheck %s --check-prefix=EMPTY
+// RUN: not tessera-translate %t/syntax.mlir 2>&1 | FileCheck %s --check-prefix=SYNTAX
+// RUN: not tessera-translate %t/unknown.mlir 2>&1 | FileCheck %s --check-prefix=UNKNOWN
+// RUN: not tessera-translate %t/warps.mlir --target=cpu:emulate=gfx942 2>&1 | FileCheck %s --check-prefix=LANES
+// ARCH: launch error: target 'cuda:sm_75' names an unknown architecture
+// TARGET: launch error: target 'vulkan' is not known. Targets are cpu, cpu:emulate=ARCH, cuda[:ARCH]
+// NOARCH: codegen error: target 'cuda' names no architecture
+// HIP: codegen error: no code can be made for target 'hip:gfx942' yet
+// STAGE: codegen error: target 'cuda:sm_90a' has no stage 'hsaco'; its stages are ttir, ttgir, llir, ptx, cubin
+// WARPS: codegen error: num_warps = 3 is not a power of two from 1 to 32
+// TWO: verify error: the module has two kernels, 'a' and 'b'
+// EMPTY: verify error: the module has no public tt.func
+// SYNTAX: syntax.mlir:2:{{[0-9]+}}: verify error:
+// UNKNOWN: unknown.mlir:2:{{[0-9]+}}: codegen error: {{.*}}has no lowering to LLVM IR
+// LANES: codegen error: the ttgir was made for warps of 32 lanes, target 'cpu:emulate=gfx942' has 64
+
+//--- kernel.mlir
+tt.func public @kernel(%o: !tt.ptr<i32>) {
+  tt.return
+}
+//--- two.mlir
+tt.func public @a(%o: !tt.ptr<i32>) {
+  tt.return
+}
+tt.func public @b(%o: !tt.ptr<i32>) {
+  tt.return
+}
+//--- none.mlir
+module {
+}
+//--- syntax.mlir
+tt.func public @kernel(%o: !tt.ptr<i32>) {
+  %0 = tt.load %nothing : !tt.ptr<i32>
+  tt.return
+}
+//--- unknown.mlir
+tt.func public @kernel(%o: !tt.ptr<f32>, %x: f32) {
+  %0 = math.acosh %x : f32
+  tt.store %o, %0 : !tt.ptr<f32>
+  tt.return
+}
+//--- warps.mlir
+module attributes {"ttg.num-warps" = 4 : i32, "ttg.num-ctas" = 1 : i32, "ttg.threads-per-warp" = 32 : i32} {
+  tt.func public @kernel(%o: !tt.ptr<i32>) {
+    tt.return
+  }
+}

@@ -1,0 +1,97 @@
+// RUN: tessera-opt %s -ttir-combine | FileCheck %s
+
+// A uniform offset is added once, in front of the tile's own.
+// CHECK-LABEL: @uniform_base
+// CHECK: %[[B:.*]] = tt.addptr %arg0, %arg1 : !tt.ptr<f32>, i32
+// CHECK: %[[S:.*]] = tt.splat %[[B]]
+// CHECK: %[[A:.*]] = tt.addptr %[[S]], %arg2
+// CHECK: tt.load %[[A]]
+tt.func @uniform_base(%p: !tt.ptr<f32>, %row: i32, %col: tensor<64xi32>) -> tensor<64xf32> {
+  %ps = tt.splat %p : !tt.ptr<f32> -> tensor<64x!tt.ptr<f32>>
+  %rs = tt.splat %row : i32 -> tensor<64xi32>
+  %a = tt.addptr %ps, %rs : tensor<64x!tt.ptr<f32>>, tensor<64xi32>
+  %b = tt.addptr %a, %col : tensor<64x!tt.ptr<f32>>, tensor<64xi32>
+  %v = tt.load %b : tensor<64x!tt.ptr<f32>>
+  tt.return %v : tensor<64xf32>
+}
+
+// CHECK-LABEL: @chain
+// CHECK: %[[C:.*]] = arith.constant 7 : i32
+// CHECK: tt.addptr %arg0, %[[C]]
+tt.func @chain(%p: !tt.ptr<f32>) -> !tt.ptr<f32> {
+  %c3 = arith.constant 3 : i32
+  %c4 = arith.constant 4 : i32
+  %a = tt.addptr %p, %c3 : !tt.ptr<f32>, i32
+  %b = tt.addptr %a, %c4 : !tt.ptr<f32>, i32
+  tt.return %b : !tt.ptr<f32>
+}
+
+// The sum does not fit i32, though the two steps do.
+// CHECK-LABEL: @chain_overflow
+// CHECK-COUNT-2: tt.addptr
+tt.func @chain_overflow(%p: !tt.ptr<f32>) -> !tt.ptr<f32> {
+  %c = arith.constant 2000000000 : i32
+  %a = tt.addptr %p, %c : !tt.ptr<f32>, i32
+  %b = tt.addptr %a, %c : !tt.ptr<f32>, i32
+  tt.return %b : !tt.ptr<f32>
+}
+
+// Sums of offsets that are not known may wrap: they stay apart.
+// CHECK-LABEL: @chain_unknown
+// CHECK-NOT: arith.addi
+// CHECK-COUNT-2: tt.addptr
+tt.func @chain_unknown(%p: !tt.ptr<f32>, %i: i32, %j: i32) -> !tt.ptr<f32> {
+  %a = tt.addptr %p, %i : !tt.ptr<f32>, i32
+  %b = tt.addptr %a, %j : !tt.ptr<f32>, i32
+  tt.return %b : !tt.ptr<f32>
+}
+
+// CHECK-LABEL: @select_of_load
+// CHECK: %[[V:.*]] = tt.load %arg0, %arg1, %arg2
+// CHECK-NOT: arith.select
+// CHECK: tt.return %[[V]]
+tt.func @select_of_load(%p: tensor<64x!tt.ptr<f32>>, %m: tensor<64xi1>, %o: tensor<64xf32>) -> tensor<64xf32> {
+  %v = tt.load %p, %m : tensor<64x!tt.ptr<f32>>
+  %s = arith.select %m, %v, %o : tensor<64xi1>, tensor<64xf32>
+  tt.return %s : tensor<64xf32>
+}
+
+// Another mask: both stay.
+// CHECK-LABEL: @select_other_mask
+// CHECK: arith.select
+tt.func @select_other_mask(%p: tensor<64x!tt.ptr<f32>>, %m: tensor<64xi1>, %n: tensor<64xi1>, %o: tensor<64xf32>) -> tensor<64xf32> {
+  %v = tt.load %p, %m : tensor<64x!tt.ptr<f32>>
+  %s = arith.select %n, %v, %o : tensor<64xi1>, tensor<64xf32>
+  tt.return %s : tensor<64xf32>
+}
+
+// CHECK-LABEL: @constant_masks
+// CHECK: tt.load %arg0 : tensor
+// CHECK: tt.store %arg0, %{{.*}} : tensor
+// CHECK-NOT: tt.store
+// CHECK: tt.return %arg1
+tt.func @constant_masks(%p: tensor<64x!tt.ptr<f32>>, %o: tensor<64xf32>) -> tensor<64xf32> {
+  %yes = arith.constant dense<true> : tensor<64xi1>
+  %no = arith.constant dense<false> : tensor<64xi1>
+  %v = tt.load %p, %yes : tensor<64x!tt.ptr<f32>>
+  tt.store %p, %v, %yes : tensor<64x!tt.ptr<f32>>
+  tt.store %p, %v, %no : tensor<64x!tt.ptr<f32>>
+  %w = tt.load %p, %no, %o : tensor<64x!tt.ptr<f32>>
+  tt.return %w : tensor<64xf32>
+}
+
+// CHECK-LABEL: @uniform_select
+// CHECK: arith.select %arg0, %arg1, %arg2 : tensor<8xf32>
+tt.func @uniform_select(%c: i1, %a: tensor<8xf32>, %b: tensor<8xf32>) -> tensor<8xf32> {
+  %cs = tt.splat %c : i1 -> tensor<8xi1>
+  %s = arith.select %cs, %a, %b : tensor<8xi1>, tensor<8xf32>
+  tt.return %s : tensor<8xf32>
+}
+
+// CHECK-LABEL: @add_zero
+// CHECK: tt.return %arg0
+tt.func @add_zero(%p: tensor<8x!tt.ptr<f32>>) -> tensor<8x!tt.ptr<f32>> {
+  %c = arith.constant dense<0> : tensor<8xi32>
+  %q = tt.addptr %p, %c : tensor<8x!tt.ptr<f32>>, tensor<8xi32>
+  tt.return %q : tensor<8x!tt.ptr<f32>>
+}
