@@ -53,8 +53,8 @@ int main(int argc, char **argv) {
     std::int64_t wrong = 0;
     for (std::int64_t i = 0; i < n; ++i)
       wrong += result[i] != host_x[i] + host_y[i]; // one rounding: exact
-    std::printf("%s: vector_add n=%lld: %s\n", device.name().c_str(), static_cast<long long>(n),
-                wrong ? "WRONG" : "right");
+    std::printf("%s (%s): vector_add n=%lld: %s\n", device.name().c_str(), device.target().str().c_str(),
+                static_cast<long long>(n), wrong ? "WRONG" : "right");
 
     if (cli.bench()) {
       cli.show(add.prepare(stream, x, y, out, n));

@@ -12,6 +12,9 @@
 #include <tessera/tessera.h>
 
 namespace tl = tessera::tl;
+using src = tl::ptr<const float>;
+using dst = tl::ptr<float>;
+using i32 = tl::val<tl::i32>;
 
 struct config {
   int block = 1024; ///< columns of the tile: a power of two, no fewer than the matrix has
@@ -19,7 +22,7 @@ struct config {
 };
 
 /// One row. A plain function: it is traced as part of whatever kernel calls it.
-void softmax_row(tl::ptr<const float> x, tl::ptr<float> y, tl::val<tl::i32> cols, const config &c) {
+void softmax_row(src x, dst y, i32 cols, const config &c) {
   auto col = tl::arange(0, c.block);
   auto in = col < cols;
   auto v = tl::load(x + col, in, {.other = -tl::inf}); // columns past the end count for neither maximum nor sum
@@ -27,15 +30,13 @@ void softmax_row(tl::ptr<const float> x, tl::ptr<float> y, tl::val<tl::i32> cols
   tl::store(y + col, e / tl::sum(e, 0), in);
 }
 
-const auto row_softmax = tl::kernel(
-    "softmax", [](tl::ptr<const float> x, tl::ptr<float> y, tl::val<tl::i32> ld, tl::val<tl::i32> cols, config c) {
-      auto row = tl::program_id(0);
-      softmax_row(x + row * ld, y + row * ld, cols, c);
-    });
+const auto row_softmax = tl::kernel("softmax", [](src x, dst y, i32 ld, i32 cols, config c) {
+  auto row = tl::program_id(0);
+  softmax_row(x + row * ld, y + row * ld, cols, c);
+});
 
 const auto persistent_softmax =
-    tl::kernel("persistent_softmax", [](tl::ptr<const float> x, tl::ptr<float> y, tl::val<tl::i32> ld,
-                                        tl::val<tl::i32> rows, tl::val<tl::i32> cols, config c) {
+    tl::kernel("persistent_softmax", [](src x, dst y, i32 ld, i32 rows, i32 cols, config c) {
       for (auto row : tl::range(tl::program_id(0), rows, tl::num_programs(0), {.stages = c.stages}))
         softmax_row(x + row * ld, y + row * ld, cols, c);
     });
@@ -96,9 +97,10 @@ struct problem {
       worst_sum = off <= worst_sum ? worst_sum : off;
     }
     const bool ok = worst < 1e-5 && worst_sum < 1e-5;
-    std::printf("%s: softmax %lld x %lld, %s: relative error %.1e, row sums within %.1e of 1: %s\n",
-                s.device().name().c_str(), static_cast<long long>(rows), static_cast<long long>(cols),
-                persistent ? "persistent programs" : "one program a row", worst, worst_sum, ok ? "right" : "WRONG");
+    std::printf("%s (%s): softmax %lld x %lld, %s: relative error %.1e, row sums within %.1e of 1: %s\n",
+                s.device().name().c_str(), s.device().target().str().c_str(), static_cast<long long>(rows),
+                static_cast<long long>(cols), persistent ? "persistent programs" : "one program a row", worst,
+                worst_sum, ok ? "right" : "WRONG");
     return ok;
   }
 

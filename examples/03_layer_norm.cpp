@@ -14,74 +14,74 @@
 
 namespace tl = tessera::tl;
 using tl::all, tl::newaxis;
+using src = tl::ptr<const float>;
+using dst = tl::ptr<float>;
+using i32 = tl::val<tl::i32>;
+using f32 = tl::val<float>;
 
 struct config {
   int block = 1024; ///< columns of the tile: a power of two, no fewer than a row has
 };
 
-const auto forward = tl::kernel("layer_norm", [](tl::ptr<const float> x, tl::ptr<const float> w, tl::ptr<const float> b,
-                                                 tl::ptr<float> y, tl::ptr<float> mean, tl::ptr<float> rstd,
-                                                 tl::val<tl::i32> cols, tl::val<float> eps, config c) {
-  auto row = tl::program_id(0);
-  auto col = tl::arange(0, c.block);
-  auto in = col < cols;
-  auto n = cols.to<float>();
-  auto v = tl::load(x + row * cols + col, in);
-  auto mu = tl::sum(v, 0) / n;
-  auto d = tl::where(in, v - mu, 0.0f);
-  auto rs = tl::rsqrt(tl::sum(d * d, 0) / n + eps);
-  tl::store(mean + row, mu);
-  tl::store(rstd + row, rs);
-  tl::store(y + row * cols + col, d * rs * tl::load(w + col, in) + tl::load(b + col, in), in);
-});
+const auto forward =
+    tl::kernel("layer_norm", [](src x, src w, src b, dst y, dst mean, dst rstd, i32 cols, f32 eps, config c) {
+      auto row = tl::program_id(0);
+      auto col = tl::arange(0, c.block);
+      auto in = col < cols;
+      auto n = cols.to<float>();
+      auto v = tl::load(x + row * cols + col, in);
+      auto mu = tl::sum(v, 0) / n;
+      auto d = tl::where(in, v - mu, 0.0f);
+      auto rs = tl::rsqrt(tl::sum(d * d, 0) / n + eps);
+      tl::store(mean + row, mu);
+      tl::store(rstd + row, rs);
+      tl::store(y + row * cols + col, d * rs * tl::load(w + col, in) + tl::load(b + col, in), in);
+    });
 
 const auto backward_rows =
-    tl::kernel("layer_norm_backward_rows",
-               [](tl::ptr<const float> x, tl::ptr<const float> dy, tl::ptr<const float> w, tl::ptr<const float> mean,
-                  tl::ptr<const float> rstd, tl::ptr<float> dx, tl::ptr<float> dw_part, tl::ptr<float> db_part,
-                  tl::val<tl::i32> rows, tl::val<tl::i32> cols, config c) {
-                 auto first = tl::program_id(0);
-                 auto col = tl::arange(0, c.block);
-                 auto in = col < cols;
-                 auto n = cols.to<float>();
-                 auto weight = tl::load(w + col, in);
-                 tl::var dw = tl::zeros<float>({c.block});
-                 tl::var db = tl::zeros<float>({c.block});
-                 for (auto row : tl::range(first, rows, tl::num_programs(0))) {
-                   auto at = row * cols + col;
-                   auto g = tl::load(dy + at, in);
-                   auto rs = tl::load(rstd + row);
-                   auto xhat = tl::where(in, (tl::load(x + at, in) - tl::load(mean + row)) * rs, 0.0f);
-                   auto wg = weight * g;
-                   auto along_x = tl::sum(xhat * wg, 0) / n, along_1 = tl::sum(wg, 0) / n;
-                   tl::store(dx + at, (wg - xhat * along_x - along_1) * rs, in);
-                   dw += g * xhat;
-                   db += g;
-                 }
-                 tl::store(dw_part + first * cols + col, dw, in);
-                 tl::store(db_part + first * cols + col, db, in);
-               });
+    tl::kernel("layer_norm_backward_rows", [](src x, src dy, src w, src mean, src rstd, dst dx, dst dw_part,
+                                              dst db_part, i32 rows, i32 cols, config c) {
+      auto first = tl::program_id(0);
+      auto col = tl::arange(0, c.block);
+      auto in = col < cols;
+      auto n = cols.to<float>();
+      auto weight = tl::load(w + col, in);
+      tl::var dw = tl::zeros<float>({c.block});
+      tl::var db = tl::zeros<float>({c.block});
+      for (auto row : tl::range(first, rows, tl::num_programs(0))) {
+        auto at = row * cols + col;
+        auto g = tl::load(dy + at, in);
+        auto rs = tl::load(rstd + row);
+        auto xhat = tl::where(in, (tl::load(x + at, in) - tl::load(mean + row)) * rs, 0.0f);
+        auto wg = weight * g;
+        auto along_x = tl::sum(xhat * wg, 0) / n, along_1 = tl::sum(wg, 0) / n;
+        tl::store(dx + at, (wg - xhat * along_x - along_1) * rs, in);
+        dw += g * xhat;
+        db += g;
+      }
+      tl::store(dw_part + first * cols + col, dw, in);
+      tl::store(db_part + first * cols + col, db, in);
+    });
 
 struct sum_config {
   int rows = 16, cols = 64; ///< the tile
 };
 
-const auto sum_parts = tl::kernel("layer_norm_backward_sum",
-                                  [](tl::ptr<const float> dw_part, tl::ptr<const float> db_part, tl::ptr<float> dw,
-                                     tl::ptr<float> db, tl::val<tl::i32> parts, tl::val<tl::i32> cols, sum_config c) {
-                                    auto col = tl::program_id(0) * c.cols + tl::arange(0, c.cols);
-                                    tl::var w = tl::zeros<float>({c.rows, c.cols});
-                                    tl::var b = tl::zeros<float>({c.rows, c.cols});
-                                    for (auto k : tl::range(0, parts, c.rows)) {
-                                      auto row = k + tl::arange(0, c.rows);
-                                      auto at = row[all, newaxis] * cols + col[newaxis, all];
-                                      auto in = row[all, newaxis] < parts && col[newaxis, all] < cols;
-                                      w += tl::load(dw_part + at, in);
-                                      b += tl::load(db_part + at, in);
-                                    }
-                                    tl::store(dw + col, tl::sum(w, 0), col < cols);
-                                    tl::store(db + col, tl::sum(b, 0), col < cols);
-                                  });
+const auto sum_parts =
+    tl::kernel("layer_norm_sum", [](src dw_part, src db_part, dst dw, dst db, i32 parts, i32 cols, sum_config c) {
+      auto col = tl::program_id(0) * c.cols + tl::arange(0, c.cols);
+      tl::var w = tl::zeros<float>({c.rows, c.cols});
+      tl::var b = tl::zeros<float>({c.rows, c.cols});
+      for (auto k : tl::range(0, parts, c.rows)) {
+        auto row = k + tl::arange(0, c.rows);
+        auto at = row[all, newaxis] * cols + col[newaxis, all];
+        auto in = row[all, newaxis] < parts && col[newaxis, all] < cols;
+        w += tl::load(dw_part + at, in);
+        b += tl::load(db_part + at, in);
+      }
+      tl::store(dw + col, tl::sum(w, 0), col < cols);
+      tl::store(db + col, tl::sum(b, 0), col < cols);
+    });
 
 /// What both passes give for one input.
 struct gradients {
@@ -124,7 +124,7 @@ bool agrees(const char *what, const tessera::device_buffer<float> &got, const st
     scale = std::max(scale, std::fabs(want[i]));
   }
   const bool ok = error <= 1e-5 * scale;
-  std::printf("  %-2s relative error %.1e: %s\n", what, error / scale, ok ? "right" : "WRONG");
+  std::printf("  %-2s relative error %.1e: %s\n", what, scale > 0 ? error / scale : error, ok ? "right" : "WRONG");
   return ok;
 }
 
@@ -179,8 +179,8 @@ int main(int argc, char **argv) {
     run_backward();
     stream.synchronize();
 
-    std::printf("%s: layer norm %lld x %lld\n", device.name().c_str(), static_cast<long long>(rows),
-                static_cast<long long>(cols));
+    std::printf("%s (%s): layer norm %lld x %lld\n", device.name().c_str(), device.target().str().c_str(),
+                static_cast<long long>(rows), static_cast<long long>(cols));
     const auto want = reference(host_x, host_w, host_b, host_dy, rows, cols, eps);
     const bool ok =
         agrees("y", y, want.y) & agrees("dx", dx, want.dx) & agrees("dw", dw, want.dw) & agrees("db", db, want.db);

@@ -10,39 +10,39 @@
 #include <tessera/tessera.h>
 
 namespace tl = tessera::tl;
-using in_ptr = tl::ptr<const float>;
-using out_ptr = tl::ptr<float>;
-using number = tl::val<tl::i32>;
+using src = tl::ptr<const float>;
+using dst = tl::ptr<float>;
+using i32 = tl::val<tl::i32>;
 
 struct config {
   int cols = 1024; ///< of the matrix and of the tile: a power of two here, so no masks
 };
 
 // Each program has one row: at(row, c) are the offsets of its elements.
-auto at(number row, config c) { return row * c.cols + tl::arange(0, c.cols); }
+auto at(i32 row, config c) { return row * c.cols + tl::arange(0, c.cols); }
 
-const auto row_max = tl::kernel("row_max", [](in_ptr x, out_ptr m, config c) {
+const auto row_max = tl::kernel("row_max", [](src x, dst m, config c) {
   auto row = tl::program_id(0);
   tl::store(m + row, tl::max(tl::load(x + at(row, c)), 0));
 });
-const auto subtract = tl::kernel("subtract", [](in_ptr x, in_ptr m, out_ptr z, config c) {
+const auto subtract = tl::kernel("subtract", [](src x, src m, dst z, config c) {
   auto row = tl::program_id(0);
   tl::store(z + at(row, c), tl::load(x + at(row, c)) - tl::load(m + row));
 });
-const auto exponential = tl::kernel("exponential", [](in_ptr z, out_ptr e, config c) {
+const auto exponential = tl::kernel("exponential", [](src z, dst e, config c) {
   auto row = tl::program_id(0);
   tl::store(e + at(row, c), tl::exp(tl::load(z + at(row, c))));
 });
-const auto row_sum = tl::kernel("row_sum", [](in_ptr e, out_ptr s, config c) {
+const auto row_sum = tl::kernel("row_sum", [](src e, dst s, config c) {
   auto row = tl::program_id(0);
   tl::store(s + row, tl::sum(tl::load(e + at(row, c)), 0));
 });
-const auto divide = tl::kernel("divide", [](in_ptr e, in_ptr s, out_ptr y, config c) {
+const auto divide = tl::kernel("divide", [](src e, src s, dst y, config c) {
   auto row = tl::program_id(0);
   tl::store(y + at(row, c), tl::load(e + at(row, c)) / tl::load(s + row));
 });
 
-const auto fused = tl::kernel("fused_softmax", [](in_ptr x, out_ptr y, config c) {
+const auto fused = tl::kernel("fused_softmax", [](src x, dst y, config c) {
   auto row = tl::program_id(0);
   auto v = tl::load(x + at(row, c));
   auto e = tl::exp(v - tl::max(v, 0));
@@ -121,8 +121,9 @@ int main(int argc, char **argv) {
       }
     }
     ok = ok && worst < 1e-5;
-    std::printf("%s: softmax %lld x %lld both ways, relative error %.1e: %s\n", device.name().c_str(),
-                static_cast<long long>(rows), static_cast<long long>(cols), worst, ok ? "right" : "WRONG");
+    std::printf("%s (%s): softmax %lld x %lld both ways, relative error %.1e: %s\n", device.name().c_str(),
+                device.target().str().c_str(), static_cast<long long>(rows), static_cast<long long>(cols), worst,
+                ok ? "right" : "WRONG");
 
     if (cli.bench()) {
       const auto slow = tessera::bench(stream, run_steps), fast = tessera::bench(stream, run_fused);

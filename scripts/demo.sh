@@ -6,7 +6,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 scripts/setup.sh
 # With tests already configured the same build folder serves; their targets are not built here.
-cmake --preset dev --log-level=WARNING
+cmake --preset dev --log-level=WARNING >/dev/null
 cmake --build build/dev --target 02_fused_softmax
 build/dev/bin/02_fused_softmax --bench "$@"
 cat <<'T'

@@ -13,7 +13,8 @@ namespace cl = llvm::cl;
 
 static cl::opt<std::string> input(cl::Positional, cl::desc("<input: ttir or ttgir; - is stdin>"), cl::init("-"));
 static cl::opt<std::string> output("o", cl::desc("Where to write the stage"), cl::value_desc("file"), cl::init("-"));
-static cl::opt<std::string> targetName("target", cl::desc("cpu, cpu:emulate=ARCH or cuda:ARCH"), cl::init("cuda:sm_90a"));
+static cl::opt<std::string> targetName("target", cl::desc("cpu, cpu:emulate=ARCH or cuda:ARCH"),
+                                       cl::init("cuda:sm_90a"));
 static cl::opt<std::string> emit("emit", cl::desc("ttir, ttgir, llir, ptx, cubin, asm or obj; default: the last"));
 static cl::opt<int> numWarps("num-warps", cl::desc("Warps of a program"), cl::init(0));
 static cl::opt<int> numStages("num-stages", cl::desc("Software pipelining depth"), cl::init(0));
@@ -42,7 +43,8 @@ static int translate() {
   options.line_info = !noLineInfo;
   options.debug = debug;
   options.count_traffic = countTraffic;
-  tessera::ir_module module = tessera::parse_ir({text.data(), text.size()}, input == "-" ? "<stdin>" : input.getValue());
+  tessera::ir_module module =
+      tessera::parse_ir({text.data(), text.size()}, input == "-" ? "<stdin>" : input.getValue());
   tessera::compiled_kernel kernel = tessera::compile(module, target, options, emit.getValue());
 
   std::error_code failed;

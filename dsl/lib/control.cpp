@@ -171,10 +171,10 @@ open_loop open_for(dtype t, handle lo, handle hi, handle step, const tl::loop_op
   for (Value v : bounds)
     if (!shape_of(v).empty())
       fail_at(fmt::format("a bound of tl::range is a tile of shape {}; bounds are scalars", to_string(shape_of(v))), w);
-  APInt constant;
-  if (matchPattern(bounds[2], m_ConstantInt(&constant)) &&
-      (is_signed(t) ? constant.isNonPositive() : constant.isZero()))
-    fail_at("the step of tl::range must be positive", w);
+  if (auto constant = bounds[2].getDefiningOp<arith::ConstantOp>())
+    if (const APInt n = cast<IntegerAttr>(constant.getValue()).getValue();
+        is_signed(t) ? n.isNonPositive() : n.isZero())
+      fail_at("the step of tl::range must be positive", w);
   if (o.stages < 0 || o.unroll < 0)
     fail_at("loop options are positive, or 0 for the compiler's choice", w);
   construct &c = s.open_construct(w);

@@ -10,8 +10,8 @@ using namespace mlir;
 
 namespace tessera {
 
-/// Where `array<index` stands in the text outside strings and comments: MLIR 22 takes the width of the element type of a
-/// dense array, and an index has none.
+/// Where `array<index` stands in the text outside strings and comments: MLIR 22 takes the width of the element type of
+/// a dense array, and an index has none.
 static std::optional<size_t> findArrayOfIndex(StringRef text) {
   if (!text.contains("array"))
     return std::nullopt;
@@ -50,7 +50,8 @@ OwningOpRef<ModuleOp> parseModule(StringRef text, StringRef name, MLIRContext *c
   if (std::optional<size_t> at = findArrayOfIndex(text)) {
     StringRef upTo = text.take_front(*at);
     unsigned line = upTo.count('\n') + 1, column = *at - (upTo.rfind('\n') + 1) + 1; // npos + 1 is 0
-    emitError(FileLineColLoc::get(context, name, line, column)) << "an array attribute holds integers or floats, not indices";
+    emitError(FileLineColLoc::get(context, name, line, column))
+        << "an array attribute holds integers or floats, not indices";
     return {};
   }
   return parseSourceString<ModuleOp>(text, ParserConfig(context), name);

@@ -13,11 +13,7 @@ configure_package_config_file(runtime/cmake/tesseraConfig.cmake.in tesseraConfig
 write_basic_package_version_file(tesseraConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/tesseraConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/tesseraConfigVersion.cmake
         DESTINATION ${package_dir})
-foreach(tool tessera-opt tessera-translate tessera-layout)
-  if(TARGET ${tool})
-    install(TARGETS ${tool})
-  endif()
-endforeach()
+install(TARGETS tessera-opt tessera-translate tessera-layout RUNTIME OPTIONAL) # a build of the library alone installs too
 install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 # ---- the bundle: a tree that runs from any folder of any machine with glibc >= 2.36, libstdc++, libz and libzstd ----------

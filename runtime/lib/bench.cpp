@@ -23,7 +23,9 @@ double quantile(std::vector<double> samples, double q) {
 
 bench_result bench(const stream &s, const std::function<void()> &work, const bench_options &o) {
   using clock = std::chrono::steady_clock;
-  auto ms_since = [](clock::time_point t) { return std::chrono::duration<double, std::milli>(clock::now() - t).count(); };
+  auto ms_since = [](clock::time_point t) {
+    return std::chrono::duration<double, std::milli>(clock::now() - t).count();
+  };
 
   std::optional<device_buffer<unsigned char>> cache;
   if (o.flush_cache)
@@ -48,7 +50,8 @@ bench_result bench(const stream &s, const std::function<void()> &work, const ben
     s.synchronize();
   }
 
-  const int runs = std::clamp(int(std::min(o.measure_ms / estimate, 1e6)), std::max(o.min_runs, 1), std::max(o.max_runs, 1));
+  const int runs =
+      std::clamp(int(std::min(o.measure_ms / estimate, 1e6)), std::max(o.min_runs, 1), std::max(o.max_runs, 1));
   std::vector<double> times;
   if (s.device().is_cpu()) {
     for (int i = 0; i < runs; ++i) {

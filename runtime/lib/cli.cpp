@@ -19,8 +19,11 @@ struct cli::impl {
   bool plotted = false, device_missing = false;
 
   impl(std::string description, std::string n) : app(std::move(description), n), name(std::move(n)) {
-    app.add_option("--target", target, "auto | cpu | cpu:emulate=ARCH | cuda[:ARCH] | hip[:ARCH]; ARCH is sm_80, sm_90a, gfx942, …")->capture_default_str();
-    app.add_option("--dump", dump, "STAGE[,STAGE…][:DIR]: ttir ttgir llir ptx cubin amdgcn hsaco asm obj, to stdout or files");
+    app.add_option("--target", target,
+                   "auto | cpu | cpu:emulate=ARCH | cuda[:ARCH] | hip[:ARCH]; ARCH is sm_80, sm_90a, gfx942, …")
+        ->capture_default_str();
+    app.add_option("--dump", dump,
+                   "STAGE[,STAGE…][:DIR]: ttir ttgir llir ptx cubin amdgcn hsaco asm obj, to stdout or files");
     app.add_flag("--compile-only", compile_only, "compile for the target; no device is needed");
     app.add_flag("--bench", bench, "measure");
     app.add_option("--json", json_file, "write the measurements to this file")->needs("--bench");
@@ -37,13 +40,22 @@ struct cli::impl {
   }
 };
 
-cli::cli(std::string name, std::string description) : impl_(std::make_unique<impl>(std::move(description), std::move(name))) {}
+cli::cli(std::string name, std::string description)
+    : impl_(std::make_unique<impl>(std::move(description), std::move(name))) {}
 cli::~cli() = default;
 
-void cli::option(const std::string &flag, std::int64_t &value, const std::string &help) { impl_->app.add_option(flag, value, help)->capture_default_str(); }
-void cli::option(const std::string &flag, double &value, const std::string &help) { impl_->app.add_option(flag, value, help)->capture_default_str(); }
-void cli::option(const std::string &flag, std::string &value, const std::string &help) { impl_->app.add_option(flag, value, help)->capture_default_str(); }
-void cli::flag(const std::string &flag, bool &value, const std::string &help) { impl_->app.add_flag(flag, value, help); }
+void cli::option(const std::string &flag, std::int64_t &value, const std::string &help) {
+  impl_->app.add_option(flag, value, help)->capture_default_str();
+}
+void cli::option(const std::string &flag, double &value, const std::string &help) {
+  impl_->app.add_option(flag, value, help)->capture_default_str();
+}
+void cli::option(const std::string &flag, std::string &value, const std::string &help) {
+  impl_->app.add_option(flag, value, help)->capture_default_str();
+}
+void cli::flag(const std::string &flag, bool &value, const std::string &help) {
+  impl_->app.add_flag(flag, value, help);
+}
 
 int cli::run(int argc, char **argv, const std::function<bool()> &body) {
   try {
@@ -103,8 +115,10 @@ bool cli::show(const kernel_handle &k) const {
 }
 
 void cli::report(const std::string &what, const bench_result &r, std::vector<std::pair<std::string, double>> figures) {
-  std::string line = fmt::format("{:<40} {:9.4f} ms (20 % {:.4f}, 80 % {:.4f}, {} runs)", what, r.median, r.p20, r.p80, r.runs);
-  nlohmann::ordered_json entry{{"name", what}, {"median_ms", r.median}, {"p20_ms", r.p20}, {"p80_ms", r.p80}, {"min_ms", r.min}, {"max_ms", r.max}, {"runs", r.runs}};
+  std::string line =
+      fmt::format("{:<40} {:9.4f} ms (20 % {:.4f}, 80 % {:.4f}, {} runs)", what, r.median, r.p20, r.p80, r.runs);
+  nlohmann::ordered_json entry{{"name", what},    {"median_ms", r.median}, {"p20_ms", r.p20}, {"p80_ms", r.p80},
+                               {"min_ms", r.min}, {"max_ms", r.max},       {"runs", r.runs}};
   for (auto &[name, value] : figures) {
     line += fmt::format("  {} {:.6g}", name, value);
     entry[name] = value;
@@ -114,7 +128,8 @@ void cli::report(const std::string &what, const bench_result &r, std::vector<std
   impl_->results.push_back(std::move(entry));
 }
 
-void cli::plot(const std::string &title, const std::string &x_label, const std::string &y_label, std::vector<plot_line> lines) {
+void cli::plot(const std::string &title, const std::string &x_label, const std::string &y_label,
+               std::vector<plot_line> lines) {
   if (impl_->plot_file.empty())
     return;
   write_svg_plot(impl_->plot_file, title, x_label, y_label, lines);

@@ -62,8 +62,9 @@ public:
     std::size_t rounded = bytes + 255 < bytes ? bytes : (bytes + 255) & ~std::size_t(255);
     void *p = properties.memory_bytes && bytes > properties.memory_bytes ? nullptr : std::aligned_alloc(256, rounded);
     if (!p)
-      throw error(stage::driver, fmt::format("out of memory: {} bytes asked for on the CPU device, the machine has {}, {} free",
-                                             bytes, properties.memory_bytes, free_bytes()));
+      throw error(stage::driver,
+                  fmt::format("out of memory: {} bytes asked for on the CPU device, the machine has {}, {} free", bytes,
+                              properties.memory_bytes, free_bytes()));
     return p;
   }
   void release(void *memory) noexcept override { std::free(memory); }

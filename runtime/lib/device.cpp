@@ -77,8 +77,9 @@ device device::open(std::string_view text) {
   if (t.kind == target_kind::cpu)
     return device(all_devices().cpu(t));
   if (t.kind != target_kind::cuda)
-    throw error(stage::launch, fmt::format("'{}' can be compiled for, but not launched on: devices are the CPU and CUDA GPUs; {}",
-                                           text, found()));
+    throw error(stage::launch,
+                fmt::format("'{}' can be compiled for, but not launched on: devices are the CPU and CUDA GPUs; {}",
+                            text, found()));
   registry &r = all_devices();
   std::lock_guard guard(r.lock);
   auto &slot = r.others[t.str()];
@@ -95,7 +96,8 @@ const target &device::target() const noexcept { return impl_->target; }
 void device::synchronize() const { impl_->synchronize_all(); }
 std::size_t device::free_bytes() const { return impl_->free_bytes(); }
 
-// ---- streams and events ------------------------------------------------------------------------------------------------
+// ---- streams and events
+// ------------------------------------------------------------------------------------------------
 
 stream::stream(detail::device_impl &impl, void *native, bool owned) noexcept
     : impl_(&impl), native_(native), space_(impl.memory_space), owned_(owned) {}
@@ -137,7 +139,8 @@ void event::wait(const stream &s) const {
 }
 double event::elapsed_ms(const event &start) const { return impl_->elapsed_ms(start.native_, native_); }
 
-// ---- memory ------------------------------------------------------------------------------------------------------------
+// ---- memory
+// ------------------------------------------------------------------------------------------------------------
 
 namespace detail {
 
@@ -151,7 +154,8 @@ raw_buffer::~raw_buffer() {
 namespace {
 void *queue(const device_impl &d, const stream *s) {
   if (s && s->memory_space() != d.memory_space)
-    throw error(stage::launch, fmt::format("this memory is of {}, the stream of {}", d.target.str(), s->device().target().str()));
+    throw error(stage::launch,
+                fmt::format("this memory is of {}, the stream of {}", d.target.str(), s->device().target().str()));
   return s ? s->native() : nullptr;
 }
 } // namespace
@@ -186,10 +190,13 @@ void fill(device_impl &d, void *to, const void *pattern, std::size_t width, std:
 }
 
 void fail_slice(std::size_t offset, std::size_t count, std::size_t size) {
-  throw error(stage::launch, fmt::format("slice of {} elements from {} on is not inside a buffer of {} elements", count, offset, size));
+  throw error(stage::launch, fmt::format("slice of {} elements from {} on is not inside a buffer of {} elements", count,
+                                         offset, size));
 }
 void fail_copy(const char *what, std::size_t host, std::size_t device) {
-  throw error(stage::launch, fmt::format("copy {}: {} elements given, the buffer has {}; the sizes must agree (use slice)", what, host, device));
+  throw error(stage::launch,
+              fmt::format("copy {}: {} elements given, the buffer has {}; the sizes must agree (use slice)", what, host,
+                          device));
 }
 
 } // namespace detail

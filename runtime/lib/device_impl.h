@@ -31,7 +31,8 @@ public:
 
   virtual ~device_impl() = default;
 
-  // ---- memory; `stream` is the native handle, null for the default stream --------------------------------------------
+  // ---- memory; `stream` is the native handle, null for the default stream
+  // --------------------------------------------
   virtual void *allocate(std::size_t bytes) = 0;
   virtual void release(void *memory) noexcept = 0;
   virtual void copy_in(void *to, const void *from, std::size_t bytes, void *stream) = 0;
@@ -40,11 +41,12 @@ public:
   /// `count` times the `width` bytes at `pattern`.
   virtual void fill(void *to, const void *pattern, std::size_t width, std::size_t count, void *stream) = 0;
   virtual std::size_t free_bytes() = 0;
-  /// Whether a kernel of this device may use the address a caller passed as a plain pointer; if not, `why` completes the
-  /// sentence "the argument …". May replace the address by the one to pass on. Cheap for addresses seen before.
+  /// Whether a kernel of this device may use the address a caller passed as a plain pointer; if not, `why` completes
+  /// the sentence "the argument …". May replace the address by the one to pass on. Cheap for addresses seen before.
   virtual bool usable_pointer(std::uint64_t &address, std::string &why) = 0;
 
-  // ---- queues --------------------------------------------------------------------------------------------------------
+  // ---- queues
+  // --------------------------------------------------------------------------------------------------------
   virtual void *create_stream() = 0;
   virtual void destroy_stream(void *stream) noexcept = 0;
   virtual void synchronize(void *stream) = 0;
@@ -56,7 +58,8 @@ public:
   virtual void wait(void *stream, void *event) = 0;
   virtual double elapsed_ms(void *start, void *stop) = 0;
 
-  // ---- kernels -------------------------------------------------------------------------------------------------------
+  // ---- kernels
+  // -------------------------------------------------------------------------------------------------------
   /// Loads machine code; fills in registers and spills, and the "cubin" stage where the driver made it.
   virtual std::unique_ptr<loaded_code> load(compiled_kernel &kernel) = 0;
   /// args[i] points to the value of the machine code's i-th parameter.

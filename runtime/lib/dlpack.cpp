@@ -19,8 +19,15 @@ int code_of(dtype t) {
 }
 
 std::string name_of(int code, int bits, int lanes) {
-  const char *kind = code == dl_int ? "i" : code == dl_uint ? "u" : code == dl_float ? "f" : code == dl_bfloat ? "bf" : code == dl_bool ? "bool" : "type code ";
-  std::string text = code == dl_bool ? kind : code > dl_bool || code == 3 || code == 5 ? fmt::format("{}{} of {} bits", kind, code, bits) : fmt::format("{}{}", kind, bits);
+  const char *kind = code == dl_int      ? "i"
+                     : code == dl_uint   ? "u"
+                     : code == dl_float  ? "f"
+                     : code == dl_bfloat ? "bf"
+                     : code == dl_bool   ? "bool"
+                                         : "type code ";
+  std::string text = code == dl_bool                            ? kind
+                     : code > dl_bool || code == 3 || code == 5 ? fmt::format("{}{} of {} bits", kind, code, bits)
+                                                                : fmt::format("{}{}", kind, bits);
   return lanes == 1 ? text : fmt::format("{} x {}", text, lanes);
 }
 
@@ -51,7 +58,8 @@ std::uint64_t dlpack_address(const dlpack_view &t, dtype element, const stream &
   // Some libraries hand bool out as 8-bit integers.
   const bool as_bool = element == dtype::i1 && t.bits == 8 && (t.code == dl_bool || t.code == dl_uint);
   if (!as_bool && (t.code != code_of(element) || std::size_t(t.bits) != 8 * size_of(element) || t.lanes != 1)) {
-    why = fmt::format("is a DLPack tensor of {}, the kernel's parameter is a pointer to {}", name_of(t.code, t.bits, t.lanes), name(element));
+    why = fmt::format("is a DLPack tensor of {}, the kernel's parameter is a pointer to {}",
+                      name_of(t.code, t.bits, t.lanes), name(element));
     return 0;
   }
   const int space = s.memory_space();
@@ -59,12 +67,13 @@ std::uint64_t dlpack_address(const dlpack_view &t, dtype element, const stream &
   const bool on_gpu = t.device_type == dl_cuda || t.device_type == dl_cuda_host || t.device_type == dl_cuda_managed;
   const bool elsewhere = t.device_type == dl_cuda && t.device_id != space - 1;
   if (space == 0 ? !on_host : !on_gpu || elsewhere) {
-    why = fmt::format("is a DLPack tensor on device type {}, number {}; the launch is on {}", t.device_type, t.device_id,
-                      space == 0 ? std::string("the CPU") : fmt::format("cuda:{}", space - 1));
+    why = fmt::format("is a DLPack tensor on device type {}, number {}; the launch is on {}", t.device_type,
+                      t.device_id, space == 0 ? std::string("the CPU") : fmt::format("cuda:{}", space - 1));
     return 0;
   }
   if (contiguous && !is_contiguous(t)) {
-    why = "is a DLPack tensor that is not contiguous: make it contiguous, or give the kernel its strides and pass tessera::strided(tensor)";
+    why = "is a DLPack tensor that is not contiguous: make it contiguous, or give the kernel its strides and pass "
+          "tessera::strided(tensor)";
     return 0;
   }
   if (!t.data && !is_empty(t)) {

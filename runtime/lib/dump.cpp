@@ -45,7 +45,8 @@ dump_spec parse(std::string_view text) {
   spec.stages = split(text.substr(0, colon), ',');
   for (auto &s : spec.stages)
     if (std::ranges::find(known_stages, s) == known_stages.end())
-      throw error(stage::launch, fmt::format("'{}' is no stage that can be dumped; there are {}", s, fmt::join(known_stages, ", ")));
+      throw error(stage::launch,
+                  fmt::format("'{}' is no stage that can be dumped; there are {}", s, fmt::join(known_stages, ", ")));
   return spec;
 }
 
@@ -69,7 +70,8 @@ std::uint64_t fingerprint(const compiled_kernel &k) {
   auto add = [&](std::uint64_t x) { h = detail::mix(h ^ x); };
   if (auto *ttir = k.find("ttir"))
     add(std::hash<std::string>{}(*ttir));
-  for (int x : {o.num_warps, o.num_stages, o.num_ctas, o.maxnreg, o.precise_math << 4 | o.enable_fp_fusion << 3 | o.line_info << 2 | o.debug << 1 | o.count_traffic})
+  for (int x : {o.num_warps, o.num_stages, o.num_ctas, o.maxnreg,
+                o.precise_math << 4 | o.enable_fp_fusion << 3 | o.line_info << 2 | o.debug << 1 | o.count_traffic})
     add(static_cast<std::uint32_t>(x));
   return h;
 }
@@ -103,13 +105,16 @@ void detail::dump(const compiled_kernel &k, std::size_t first, bool last) {
     if (std::ranges::find(s.spec.stages, name) == s.spec.stages.end())
       continue;
     if (!s.spec.folder.empty()) {
-      auto file = std::filesystem::path(s.spec.folder) / fmt::format("{}.{}.{:08x}.{}", k.metadata.name, target, fingerprint(k) & 0xffffffff, name);
+      auto file = std::filesystem::path(s.spec.folder) /
+                  fmt::format("{}.{}.{:08x}.{}", k.metadata.name, target, fingerprint(k) & 0xffffffff, name);
       write(file, text);
       fmt::print("// {} of {} for {}: {}\n", name, k.metadata.name, k.compiled_for.str(), file.string());
     } else if (is_binary(name)) {
-      fmt::print("// {} of {} for {}: {} bytes; name a folder to have them, as in {}:DIR\n", name, k.metadata.name, k.compiled_for.str(), text.size(), name);
+      fmt::print("// {} of {} for {}: {} bytes; name a folder to have them, as in {}:DIR\n", name, k.metadata.name,
+                 k.compiled_for.str(), text.size(), name);
     } else {
-      fmt::print("// ---- {} of {} for {} ----\n{}{}", name, k.metadata.name, k.compiled_for.str(), text, text.ends_with('\n') ? "" : "\n");
+      fmt::print("// ---- {} of {} for {} ----\n{}{}", name, k.metadata.name, k.compiled_for.str(), text,
+                 text.ends_with('\n') ? "" : "\n");
     }
   }
   if (last)

@@ -14,7 +14,8 @@
 
 namespace tessera {
 
-// ---- handle ------------------------------------------------------------------------------------------------------------
+// ---- handle
+// ------------------------------------------------------------------------------------------------------------
 
 std::vector<std::string_view> kernel_handle::stages() const {
   std::vector<std::string_view> names;
@@ -26,11 +27,13 @@ std::vector<std::string_view> kernel_handle::stages() const {
 const std::string &kernel_handle::stage(std::string_view stage) const {
   if (const std::string *text = kernel_->find(stage))
     return *text;
-  throw error(tessera::stage::launch, fmt::format("kernel '{}' for {} has no stage '{}'; it has {}", name(), target().str(), stage, fmt::join(stages(), ", ")));
+  throw error(tessera::stage::launch, fmt::format("kernel '{}' for {} has no stage '{}'; it has {}", name(),
+                                                  target().str(), stage, fmt::join(stages(), ", ")));
 }
 
 std::string kernel_handle::summary() const {
-  std::string text = fmt::format("{} for {}: {} warps, {} bytes of shared memory", name(), target().str(), num_warps(), shared_bytes());
+  std::string text = fmt::format("{} for {}: {} warps, {} bytes of shared memory", name(), target().str(), num_warps(),
+                                 shared_bytes());
   if (registers() >= 0)
     text += fmt::format(", {} registers", registers());
   if (spills() >= 0)
@@ -54,8 +57,8 @@ struct loaded_kernel {
   }
 };
 
-/// A specialisation compiled for a target. Its lock is held while it is compiled and loaded: others that want the same wait,
-/// others that want something else do not.
+/// A specialisation compiled for a target. Its lock is held while it is compiled and loaded: others that want the same
+/// wait, others that want something else do not.
 struct compilation {
   std::mutex lock;
   std::shared_ptr<const compiled_kernel> kernel;
@@ -95,7 +98,8 @@ struct kernel_core::impl {
   std::mutex lock;                        // guards insertion
   std::vector<std::unique_ptr<kernel_variant>> owned;
 
-  std::shared_ptr<const compiled_kernel> compile(const kernel_core &core, kernel_variant &v, compilation &c, const target &t, const specialization &s) const {
+  std::shared_ptr<const compiled_kernel> compile(const kernel_core &core, kernel_variant &v, compilation &c,
+                                                 const target &t, const specialization &s) const {
     if (c.kernel)
       return c.kernel;
     std::vector<param_spec> specs(params.size());
@@ -103,7 +107,8 @@ struct kernel_core::impl {
       specs[i] = {bool(s.divisible_by_16 >> i & 1), bool(s.equal_to_1 >> i & 1)};
     auto began = std::chrono::steady_clock::now();
     ir_module module = core.trace(v.config.get(), specs);
-    stage_time traced{"trace", std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - began).count()};
+    stage_time traced{"trace",
+                      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - began).count()};
     auto kernel = std::make_shared<compiled_kernel>();
     kernel->metadata.name = core.name();
     kernel->times.push_back(traced);
@@ -152,7 +157,9 @@ struct kernel_core::impl {
       same = taken[i].pointer == p.pointer && taken[i].size == (p.pointer ? 8 : size_of(p.element));
     }
     if (!same)
-      throw error(stage::internal, fmt::format("kernel '{}' was compiled to take other parameters than its signature has", k.metadata.name));
+      throw error(
+          stage::internal,
+          fmt::format("kernel '{}' was compiled to take other parameters than its signature has", k.metadata.name));
   }
 };
 
@@ -169,7 +176,9 @@ kernel_core::kernel_core(std::string name, std::span<const param_type> params, c
 kernel_core::~kernel_core() = default;
 
 kernel_variant &kernel_core::variant(std::uint64_t config_hash, const void *config, const compile_options &o) const {
-  const std::uint64_t hash = mix(config_hash ^ mix(std::uint64_t(o.num_warps) << 32 ^ std::uint64_t(o.num_stages) << 16 ^ std::uint64_t(o.maxnreg) << 4 ^ o.num_ctas));
+  const std::uint64_t hash =
+      mix(config_hash ^ mix(std::uint64_t(o.num_warps) << 32 ^ std::uint64_t(o.num_stages) << 16 ^
+                            std::uint64_t(o.maxnreg) << 4 ^ o.num_ctas));
   auto same = [&](const kernel_variant &v) { return v.options == o && impl_->config.equal(v.config.get(), config); };
   if (kernel_variant *v = impl_->variants.find(hash, same)) [[likely]]
     return *v;
@@ -197,15 +206,20 @@ bool is_empty(const grid &g) { return g.x == 0 || g.y == 0 || g.z == 0; }
 
 [[noreturn]] void fail_grid(const std::string &kernel, const device_impl &d, const grid &g, launch_site where) {
   auto &most = d.properties.max_grid;
-  throw error(stage::launch, fmt::format("kernel '{}' cannot be launched with grid ({}, {}, {}) on {}: {}", kernel, g.x, g.y, g.z, d.target.str(),
-                                         g.x < 0 || g.y < 0 || g.z < 0 ? "a grid is not negative; was it computed with 32 bits?"
-                                                                       : fmt::format("at most ({}, {}, {}) programs are possible; let each do more", most[0], most[1], most[2])),
+  throw error(stage::launch,
+              fmt::format("kernel '{}' cannot be launched with grid ({}, {}, {}) on {}: {}", kernel, g.x, g.y, g.z,
+                          d.target.str(),
+                          g.x < 0 || g.y < 0 || g.z < 0
+                              ? "a grid is not negative; was it computed with 32 bits?"
+                              : fmt::format("at most ({}, {}, {}) programs are possible; let each do more", most[0],
+                                            most[1], most[2])),
               position(where));
 }
 
 } // namespace
 
-void kernel_core::launch(kernel_variant &v, const stream &s, const grid &g, launch_args &args, launch_site where) const {
+void kernel_core::launch(kernel_variant &v, const stream &s, const grid &g, launch_args &args,
+                         launch_site where) const {
   device_impl &d = s.impl();
   auto beyond = [](std::int64_t n, std::uint64_t most) { return std::uint64_t(n) > most; }; // a negative one is large
   auto &most = d.properties.max_grid;

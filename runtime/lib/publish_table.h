@@ -16,9 +16,9 @@ constexpr std::uint64_t mix(std::uint64_t x) noexcept {
   return x ^ x >> 32;
 }
 
-/// Open addressing over pointers. A reader loads the current array once and probes; a writer stores a new entry into a free
-/// slot, or, when the array is half full, publishes a larger copy. Arrays that readers may still look at are kept until the
-/// table dies: they grow by doubling, so that all of them together are no larger than the last.
+/// Open addressing over pointers. A reader loads the current array once and probes; a writer stores a new entry into a
+/// free slot, or, when the array is half full, publishes a larger copy. Arrays that readers may still look at are kept
+/// until the table dies: they grow by doubling, so that all of them together are no larger than the last.
 template <class Entry> class publish_table {
 public:
   publish_table() = default;

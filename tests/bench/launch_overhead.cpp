@@ -1,5 +1,5 @@
-// What a launch costs the host: the first one (traced, compiled, loaded), by stage, and warm ones with 5 and 20 arguments
-// beside a bare cuLaunchKernel of the same code in the same process.
+// What a launch costs the host: the first one (traced, compiled, loaded), by stage, and warm ones with 5 and 20
+// arguments beside a bare cuLaunchKernel of the same code in the same process.
 //
 //     launch_overhead --target=cuda --bench
 #include <dlfcn.h>
@@ -26,30 +26,32 @@ double milliseconds(clock_type::duration d) { return std::chrono::duration<doubl
 struct row_config {
   int block = 4096;
 };
-const auto softmax = tl::kernel("softmax", [](tl::ptr<float> out, tl::ptr<const float> x, tl::val<tl::i32> cols, row_config c) {
-  auto col = tl::arange(0, c.block);
-  auto in = col < cols;
-  auto v = tl::load(x + tl::program_id(0) * cols + col, in, {.other = -tl::inf});
-  auto e = tl::exp(v - tl::max(v, 0));
-  tl::store(out + tl::program_id(0) * cols + col, e / tl::sum(e, 0), in);
-});
+const auto softmax =
+    tl::kernel("softmax", [](tl::ptr<float> out, tl::ptr<const float> x, tl::val<tl::i32> cols, row_config c) {
+      auto col = tl::arange(0, c.block);
+      auto in = col < cols;
+      auto v = tl::load(x + tl::program_id(0) * cols + col, in, {.other = -tl::inf});
+      auto e = tl::exp(v - tl::max(v, 0));
+      tl::store(out + tl::program_id(0) * cols + col, e / tl::sum(e, 0), in);
+    });
 
-const auto five = tl::kernel("five", [](tl::ptr<const float> x, tl::ptr<const float> y, tl::ptr<float> out, tl::val<tl::i32> n,
-                                        tl::val<float> scale) {
+const auto five = tl::kernel("five", [](tl::ptr<const float> x, tl::ptr<const float> y, tl::ptr<float> out,
+                                        tl::val<tl::i32> n, tl::val<float> scale) {
   auto i = tl::arange(0, 128);
   tl::store(out + i, tl::load(x + i, i < n) * scale + tl::load(y + i, i < n), i < n);
 });
 
 using in = tl::ptr<const float>;
 using num = tl::val<tl::i32>;
-const auto twenty = tl::kernel("twenty", [](in a, in b, in c, in d, in e, in f, in g, in h, in i, tl::ptr<float> out, num n0, num n1,
-                                            num n2, num n3, num n4, num n5, num n6, num n7, num n8, num n9) {
-  auto at = tl::arange(0, 128);
-  auto sum = n0 + n1 + n2 + n3 + n4 + n5 + n6 + n7 + n8 + n9;
-  auto all = tl::load(a + at) + tl::load(b + at) + tl::load(c + at) + tl::load(d + at) + tl::load(e + at) + tl::load(f + at) +
-             tl::load(g + at) + tl::load(h + at) + tl::load(i + at);
-  tl::store(out + at, all, at < sum);
-});
+const auto twenty =
+    tl::kernel("twenty", [](in a, in b, in c, in d, in e, in f, in g, in h, in i, tl::ptr<float> out, num n0, num n1,
+                            num n2, num n3, num n4, num n5, num n6, num n7, num n8, num n9) {
+      auto at = tl::arange(0, 128);
+      auto sum = n0 + n1 + n2 + n3 + n4 + n5 + n6 + n7 + n8 + n9;
+      auto all = tl::load(a + at) + tl::load(b + at) + tl::load(c + at) + tl::load(d + at) + tl::load(e + at) +
+                 tl::load(f + at) + tl::load(g + at) + tl::load(h + at) + tl::load(i + at);
+      tl::store(out + at, all, at < sum);
+    });
 
 /// The driver's own launch, of a cubin that tessera compiled.
 class bare_function {
@@ -75,7 +77,8 @@ public:
   }
 
 private:
-  using launch_type = int(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
+  using launch_type = int(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **,
+                          void **);
   int (*set_current_)(void *);
   void *context_ = nullptr, *function_ = nullptr;
   launch_type *launch_ = nullptr;
@@ -97,7 +100,8 @@ double cost(const tessera::stream &s, const std::function<void()> &call) {
 }
 
 void print(const char *what, double warm, double bare) {
-  std::printf("%-44s %7.3f us, bare cuLaunchKernel %7.3f us: + %.3f us, %.2f x\n", what, warm, bare, warm - bare, warm / bare);
+  std::printf("%-44s %7.3f us, bare cuLaunchKernel %7.3f us: + %.3f us, %.2f x\n", what, warm, bare, warm - bare,
+              warm / bare);
 }
 
 void first_launch(const tessera::stream &s) {
@@ -128,13 +132,16 @@ bool measure(const tessera::stream &s) {
   auto &b = buffers;
   const float scale = 0.5f;
   auto call5 = [&](const tessera::stream &to) { five(to, 1, b[0], b[1], b[2], 128, scale); };
-  auto call20 = [&] { twenty(s, 1, b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], 2, 3, 4, 5, 6, 7, 8, 9, 10, 11); };
+  auto call20 = [&] {
+    twenty(s, 1, b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], 2, 3, 4, 5, 6, 7, 8, 9, 10, 11);
+  };
   call5(s);
   call20();
   s.synchronize();
   if (s.device().target().kind != tessera::target_kind::cuda) {
-    std::printf("warm launch, 5 arguments: %.3f us; 20 arguments: %.3f us (with the run itself: the CPU runs at once)\n",
-                cost(s, [&] { call5(s); }), cost(s, call20));
+    std::printf(
+        "warm launch, 5 arguments: %.3f us; 20 arguments: %.3f us (with the run itself: the CPU runs at once)\n",
+        cost(s, [&] { call5(s); }), cost(s, call20));
     return true;
   }
 
@@ -145,7 +152,8 @@ bool measure(const tessera::stream &s) {
   int n = 128;
   float scale_argument = scale;
   const bare_function bare5(five.prepare(s, b[0], b[1], b[2], 128, scale));
-  const bare_function bare20(twenty.prepare(s, b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], 2, 3, 4, 5, 6, 7, 8, 9, 10, 11));
+  const bare_function bare20(
+      twenty.prepare(s, b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], 2, 3, 4, 5, 6, 7, 8, 9, 10, 11));
   void *args5[] = {&address[0], &address[1], &address[2], &n, &scale_argument};
   void *args20[20];
   for (int i = 0; i < 10; ++i)
@@ -169,7 +177,8 @@ bool measure(const tessera::stream &s) {
     }
     return tessera::quantile(times, 0.5);
   };
-  print("warm launch, 5 arguments, 8 threads", threaded(call5), threaded([&](const tessera::stream &to) { bare5(to.native(), args5); }));
+  print("warm launch, 5 arguments, 8 threads", threaded(call5),
+        threaded([&](const tessera::stream &to) { bare5(to.native(), args5); }));
 
   const auto got = b[2].to_host();
   return std::all_of(got.begin(), got.end(), [&](float v) { return v == 1.5f; });

@@ -1,10 +1,12 @@
-// The driver: IR text or a traced module in, every stage out. MLIR and LLVM report by diagnostics; exceptions begin here.
+// The driver: IR text or a traced module in, every stage out. MLIR and LLVM report by diagnostics; exceptions begin
+// here.
 #include "Emitter.h"
 #include "Optimize.h"
 
 #include "tessera/ir/Module.h"
 #include "tessera/ir/Parse.h"
 #include "tessera/ir/Register.h"
+#include "tessera/passes/Allocation.h"
 #include "tessera/passes/Pipelines.h"
 
 #include "mlir/IR/Diagnostics.h"
@@ -52,15 +54,16 @@ namespace {
 /// Gathers errors while MLIR runs, to be thrown once it has returned.
 class Diagnostics {
 public:
-  explicit Diagnostics(mlir::MLIRContext *context) : handler(context, [this](mlir::Diagnostic &d) {
-    if (d.getSeverity() == mlir::DiagnosticSeverity::Error && message.empty()) {
-      message = d.str();
-      where = position(d.getLocation());
-      for (mlir::Diagnostic &note : d.getNotes())
-        message += "\n  note: " + note.str();
-    }
-    return mlir::success();
-  }) {
+  explicit Diagnostics(mlir::MLIRContext *context)
+      : handler(context, [this](mlir::Diagnostic &d) {
+          if (d.getSeverity() == mlir::DiagnosticSeverity::Error && message.empty()) {
+            message = d.str();
+            where = position(d.getLocation());
+            for (mlir::Diagnostic &note : d.getNotes())
+              message += "\n  note: " + note.str();
+          }
+          return mlir::success();
+        }) {
     context->printOpOnDiagnostic(false); // the location says where; the op's text would bury the sentence
   }
 
@@ -120,7 +123,8 @@ private:
   llvm::SmallVector<llvm::StringRef> printAfter;
 };
 
-void runPipeline(mlir::ModuleOp module, std::vector<stage_time> &times, llvm::function_ref<void(mlir::OpPassManager &)> build) {
+void runPipeline(mlir::ModuleOp module, std::vector<stage_time> &times,
+                 llvm::function_ref<void(mlir::OpPassManager &)> build) {
   Diagnostics diagnostics(module.getContext());
   mlir::PassManager passes(module.getContext());
   passes.addInstrumentation(std::make_unique<PassObserver>(times));
@@ -160,15 +164,18 @@ void checkRequest(const target &t, const compile_options &o, std::string_view la
   if (t.kind != target_kind::cpu && t.arch.empty())
     refuse(fmt::format("target '{}' names no architecture: write for instance cuda:sm_90a", t.str()));
   unsigned most = 1024 / t.warp_size();
-  if (o.num_warps < 0 || (o.num_warps && (!llvm::has_single_bit(unsigned(o.num_warps)) || unsigned(o.num_warps) > most)) )
+  if (o.num_warps < 0 ||
+      (o.num_warps && (!llvm::has_single_bit(unsigned(o.num_warps)) || unsigned(o.num_warps) > most)))
     refuse(fmt::format("num_warps = {} is not a power of two from 1 to {}", o.num_warps, most));
-  if (o.num_ctas < 1 || o.num_ctas > 16 || !llvm::has_single_bit(unsigned(o.num_ctas)))
-    refuse(fmt::format("num_ctas = {} is not a power of two from 1 to 16", o.num_ctas));
+  if (o.num_ctas != 1)
+    refuse(fmt::format("num_ctas = {}: a program on several thread blocks of a cluster is not supported, use 1",
+                       o.num_ctas));
   if (o.num_stages < 0 || o.maxnreg < 0)
     refuse("num_stages and maxnreg cannot be negative");
   auto stages = stagesOf(t);
   if (!lastStage.empty() && !llvm::is_contained(stages, lastStage))
-    refuse(fmt::format("target '{}' has no stage '{}'; its stages are {}", t.str(), lastStage, fmt::join(stages, ", ")));
+    refuse(
+        fmt::format("target '{}' has no stage '{}'; its stages are {}", t.str(), lastStage, fmt::join(stages, ", ")));
 }
 
 /// The text of `ttg.target`: "cuda:90", "hip:gfx942" or "cpu".
@@ -177,6 +184,23 @@ std::string targetText(const target &t) {
   if (arch.consume_front("sm_"))
     return "cuda:" + arch.take_while([](char c) { return c >= '0' && c <= '9'; }).str();
   return arch.empty() ? "cpu" : "hip:" + arch.str();
+}
+
+/// What text says of shared memory must be true: every op's part lies within what the kernel is launched with.
+void checkPlacement(mlir::ModuleOp module) {
+  Diagnostics diagnostics(module.getContext());
+  auto shared = module->getAttrOfType<mlir::IntegerAttr>(ttg::sharedAttr);
+  bool outside = false;
+  module.walk([&](mlir::Operation *op) {
+    uint64_t bytes = uint64_t(scratchBytes(op)) + bufferBytes(op);
+    std::optional<unsigned> offset = allocationOffset(op);
+    if (!bytes || !offset || *offset + bytes <= uint64_t(shared.getInt()))
+      return;
+    op->emitError() << "needs shared memory up to byte " << *offset + bytes << ", but ttg.shared is " << shared.getInt();
+    outside = true;
+  });
+  if (outside)
+    diagnostics.raise(stage::codegen, "shared memory is not placed soundly");
 }
 
 } // namespace
@@ -196,13 +220,15 @@ ir_module parse_ir(std::string_view text, std::string_view name) {
 
 // ---- compile --------------------------------------------------------------------------------------------------------
 
-compiled_kernel compile(ir_module &module, const target &t, const compile_options &options, std::string_view lastStage) {
+compiled_kernel compile(ir_module &module, const target &t, const compile_options &options,
+                        std::string_view lastStage) {
   compiled_kernel out;
   compile_into(out, module, t, options, lastStage);
   return out;
 }
 
-void compile_into(compiled_kernel &out, ir_module &owned, const target &t, const compile_options &given, std::string_view lastStage) {
+void compile_into(compiled_kernel &out, ir_module &owned, const target &t, const compile_options &given,
+                  std::string_view lastStage) {
   checkRequest(t, given, lastStage);
   mlir::ModuleOp module = *owned.get().module;
   mlir::MLIRContext *context = module.getContext();
@@ -228,7 +254,10 @@ void compile_into(compiled_kernel &out, ir_module &owned, const target &t, const
       throw error(stage::codegen, "the module is ttgir already: there is no ttir stage");
     // Triton's dumps have no shared memory placed and leave barriers to its lowering.
     if (!module->hasAttr(ttg::sharedAttr))
-      runPipeline(module, out.times, [&](mlir::OpPassManager &pm) { buildSharedMemoryPipeline(pm, t.max_shared_bytes()); });
+      runPipeline(module, out.times,
+                  [&](mlir::OpPassManager &pm) { buildSharedMemoryPipeline(pm, t.max_shared_bytes()); });
+    else
+      checkPlacement(module);
   } else {
     runPipeline(module, out.times, [](mlir::OpPassManager &pm) { buildTtirPipeline(pm); });
     kernelOf(module);
@@ -258,9 +287,10 @@ void compile_into(compiled_kernel &out, ir_module &owned, const target &t, const
   if (auto shared = module->getAttrOfType<mlir::IntegerAttr>(ttg::sharedAttr))
     sharedBytes = shared.getInt();
   if (sharedBytes > t.max_shared_bytes())
-    throw error(stage::codegen, fmt::format("the kernel needs {} bytes of shared memory, a program on '{}' may use {}: choose "
-                                            "smaller tiles",
-                                            sharedBytes, t.str(), t.max_shared_bytes()));
+    throw error(stage::codegen,
+                fmt::format("the kernel needs {} bytes of shared memory, a program on '{}' may use {}: choose "
+                            "smaller tiles",
+                            sharedBytes, t.str(), t.max_shared_bytes()));
   auto info = codegen::createTargetInfo(t, out.options);
   auto machine = info->createTargetMachine(out.options);
   llvm::LLVMContext llvmContext;

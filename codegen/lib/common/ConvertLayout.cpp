@@ -17,9 +17,7 @@ LogicalResult Emitter::emitConvert(ttg::ConvertLayoutOp op) {
     for (auto [r, from] : llvm::enumerate(plan.registerOf))
       result[r] = source[from];
     break;
-  case ConversionPlan::Kind::Shuffle:
-    convertByShuffles(plan, source, result);
-    break;
+  case ConversionPlan::Kind::Shuffle: convertByShuffles(plan, source, result); break;
   case ConversionPlan::Kind::Shared: {
     auto scratch = allocationOffset(op);
     if (!scratch)
@@ -27,8 +25,7 @@ LogicalResult Emitter::emitConvert(ttg::ConvertLayoutOp op) {
     convertThroughShared(op, plan, *scratch, source, result);
     break;
   }
-  case ConversionPlan::Kind::Impossible:
-    return op.emitOpError("needs elements that no warp of this program holds");
+  case ConversionPlan::Kind::Impossible: return op.emitOpError("needs elements that no warp of this program holds");
   }
   for (auto [r, same] : llvm::enumerate(plan.sameAs))
     result[r] = result[same];
@@ -115,16 +112,17 @@ void Emitter::convertThroughShared(ttg::ConvertLayoutOp op, const ConversionPlan
     }
     target.barrier(b);
     for (const auto &access : plan.loads(pass)) {
-      auto loaded = target.loadShared(b, memory, access.registers.size(), byteOffset(load, access.offset, bytes, scratch),
-                                      nullptr, tags(toIndex, to, access.registers));
+      auto loaded =
+          target.loadShared(b, memory, access.registers.size(), byteOffset(load, access.offset, bytes, scratch),
+                            nullptr, tags(toIndex, to, access.registers));
       for (auto [r, v] : llvm::zip_equal(access.registers, loaded))
         result[r] = fromMemory(v, scalar);
     }
   }
 }
 
-/// (base ^ constantElements) * elementBytes + scratch. Only the bits that the base may have set need the xor; the rest and
-/// the scratch address are one constant, added last so that it can become part of the instruction.
+/// (base ^ constantElements) * elementBytes + scratch. Only the bits that the base may have set need the xor; the rest
+/// and the scratch address are one constant, added last so that it can become part of the instruction.
 V Emitter::byteOffset(const Base &base, uint64_t constantElements, unsigned elementBytes, unsigned scratch) {
   unsigned shift = llvm::Log2_32(elementBytes);
   V offset = b.CreateShl(base.value, shift, "", true, true);

@@ -1,5 +1,5 @@
-// Locations: an op's FileLineColLoc becomes a DILocation in the kernel's one subprogram. A call site becomes inlinedAt, in a
-// scope of the callee's file, so that helper functions of the user show as inlined frames.
+// Locations: an op's FileLineColLoc becomes a DILocation in the kernel's one subprogram. A call site becomes inlinedAt,
+// in a scope of the callee's file, so that helper functions of the user show as inlined frames.
 #include "DebugInfo.h"
 
 #include "llvm/ADT/TypeSwitch.h"
@@ -33,10 +33,9 @@ DebugInfo::DebugInfo(llvm::Module &m, llvm::Function &f, mlir::Location loc, boo
                             directivesOnly ? llvm::DICompileUnit::DebugDirectivesOnly
                                            : llvm::DICompileUnit::LineTablesOnly);
   unsigned line = at ? at.getLine() : 0;
-  subprogram = builder.createFunction(where, f.getName(), f.getName(), where, line,
-                                      builder.createSubroutineType(builder.getOrCreateTypeArray({})), line,
-                                      llvm::DINode::FlagPrototyped,
-                                      llvm::DISubprogram::SPFlagDefinition | llvm::DISubprogram::SPFlagOptimized);
+  subprogram = builder.createFunction(
+      where, f.getName(), f.getName(), where, line, builder.createSubroutineType(builder.getOrCreateTypeArray({})),
+      line, llvm::DINode::FlagPrototyped, llvm::DISubprogram::SPFlagDefinition | llvm::DISubprogram::SPFlagOptimized);
   f.setSubprogram(subprogram);
   m.addModuleFlag(llvm::Module::Warning, "Debug Info Version", llvm::DEBUG_METADATA_VERSION);
 }

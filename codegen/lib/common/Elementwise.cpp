@@ -1,5 +1,5 @@
-// Elementwise operations: the same instruction for every register. What the IR leaves undefined and the language defines
-// (division by zero, long shifts, float to integer out of range) is defined here, once for all targets.
+// Elementwise operations: the same instruction for every register. What the IR leaves undefined and the language
+// defines (division by zero, long shifts, float to integer out of range) is defined here, once for all targets.
 #include "Emitter.h"
 
 #include "mlir/Dialect/UB/IR/UBOps.h"
@@ -111,7 +111,8 @@ LogicalResult Emitter::emitConstant(mlir::Operation *op, mlir::Attribute value) 
   }
   llvm::Constant *scalar = nullptr;
   if (auto integer = mlir::dyn_cast<mlir::IntegerAttr>(value))
-    scalar = llvm::ConstantInt::get(scalarType(type), integer.getValue().sextOrTrunc(scalarType(type)->getIntegerBitWidth()));
+    scalar = llvm::ConstantInt::get(scalarType(type),
+                                    integer.getValue().sextOrTrunc(scalarType(type)->getIntegerBitWidth()));
   else if (auto number = mlir::dyn_cast<mlir::FloatAttr>(value))
     scalar = llvm::ConstantFP::get(scalarType(type), number.getValue());
   if (!scalar)
@@ -147,7 +148,8 @@ LogicalResult Emitter::emitExternCall(tt::ExternElementwiseOp op) {
   });
 }
 
-/// Triton's form: every call handles packed_element elements of each argument, narrow ones packed into 32-bit registers.
+/// Triton's form: every call handles packed_element elements of each argument, narrow ones packed into 32-bit
+/// registers.
 LogicalResult Emitter::emitInlineAsm(tt::ElementwiseInlineAsmOp op) {
   if (!target.supportsInlineAsm())
     return op.emitOpError("target assembly needs a GPU target");
@@ -166,7 +168,8 @@ LogicalResult Emitter::emitInlineAsm(tt::ElementwiseInlineAsmOp op) {
   for (mlir::Type type : op.getResultTypes())
     for (unsigned i = 0; i < pack; i += perWord(scalarType(type)))
       resultWords.push_back(wordType(scalarType(type)));
-  llvm::Type *returned = resultWords.size() == 1 ? resultWords.front() : llvm::StructType::get(b.getContext(), resultWords);
+  llvm::Type *returned =
+      resultWords.size() == 1 ? resultWords.front() : llvm::StructType::get(b.getContext(), resultWords);
   llvm::SmallVector<Lanes> results(op->getNumResults());
   for (unsigned r = 0; r < count; r += pack) {
     llvm::SmallVector<V> words;
@@ -189,7 +192,8 @@ LogicalResult Emitter::emitInlineAsm(tt::ElementwiseInlineAsmOp op) {
     auto *type = llvm::FunctionType::get(returned, types, false);
     if (auto error = llvm::InlineAsm::verify(type, op.getConstraints()))
       return op.emitOpError() << "has bad constraints: " << llvm::toString(std::move(error));
-    V call = b.CreateCall(type, llvm::InlineAsm::get(type, op.getAsmString(), op.getConstraints(), !op.getPure()), words);
+    V call =
+        b.CreateCall(type, llvm::InlineAsm::get(type, op.getAsmString(), op.getConstraints(), !op.getPure()), words);
     unsigned word = 0;
     for (auto [list, resultType] : llvm::zip_equal(results, op.getResultTypes())) {
       llvm::Type *element = scalarType(resultType);
@@ -249,13 +253,16 @@ std::optional<LogicalResult> Emitter::emitMath(mlir::Operation *op) {
       .Case<math::RoundEvenOp>([&](auto) { return unary(Intrinsic::roundeven); })
       .Case<math::CtPopOp>([&](auto) { return unary(Intrinsic::ctpop); })
       .Case<math::CountLeadingZerosOp>([&](auto) {
-        return mapLanes(op, [&](llvm::ArrayRef<V> a) { return b.CreateBinaryIntrinsic(Intrinsic::ctlz, a[0], b.getFalse()); });
+        return mapLanes(
+            op, [&](llvm::ArrayRef<V> a) { return b.CreateBinaryIntrinsic(Intrinsic::ctlz, a[0], b.getFalse()); });
       })
       .Case<math::AbsIOp>([&](auto) {
-        return mapLanes(op, [&](llvm::ArrayRef<V> a) { return b.CreateBinaryIntrinsic(Intrinsic::abs, a[0], b.getFalse()); });
+        return mapLanes(
+            op, [&](llvm::ArrayRef<V> a) { return b.CreateBinaryIntrinsic(Intrinsic::abs, a[0], b.getFalse()); });
       })
       .Case<math::CopySignOp>([&](auto) {
-        return mapLanes(op, [&](llvm::ArrayRef<V> a) { return b.CreateBinaryIntrinsic(Intrinsic::copysign, a[0], a[1]); });
+        return mapLanes(op,
+                        [&](llvm::ArrayRef<V> a) { return b.CreateBinaryIntrinsic(Intrinsic::copysign, a[0], a[1]); });
       })
       .Default([](auto) { return std::nullopt; });
 }
@@ -321,8 +328,8 @@ std::optional<LogicalResult> Emitter::emitElementwise(mlir::Operation *op) {
       unsigned width = a[0]->getType()->getScalarSizeInBits();
       if (opcode == llvm::Instruction::AShr)
         return b.CreateAShr(a[0], b.CreateBinaryIntrinsic(Intrinsic::umin, a[1], constantLike(a[1], width - 1)));
-      // Masked, not selected: the unused side is no poison, and LLVM 22's NVPTX does not take a 64-bit amount for its low
-      // word, as it does where it finds select(amount < 64, x << amount, 0).
+      // Masked, not selected: the unused side is no poison, and LLVM 22's NVPTX does not take a 64-bit amount for its
+      // low word, as it does where it finds select(amount < 64, x << amount, 0).
       V inside = b.CreateICmpULT(a[1], constantLike(a[1], width));
       V amount = b.CreateAnd(a[1], constantLike(a[1], width - 1));
       return b.CreateSelect(inside, b.CreateBinOp(opcode, a[0], amount), constantLike(a[0], 0));
@@ -403,7 +410,8 @@ std::optional<LogicalResult> Emitter::emitElementwise(mlir::Operation *op) {
       .Case<arith::CmpFOp>([&](auto o) {
         return mapLanes(op, [&, p = predicate(o.getPredicate())](Args a) { return b.CreateFCmp(p, a[0], a[1]); });
       })
-      .Case<arith::SelectOp>([&](auto) { return mapLanes(op, [&](Args a) { return b.CreateSelect(a[0], a[1], a[2]); }); })
+      .Case<arith::SelectOp>(
+          [&](auto) { return mapLanes(op, [&](Args a) { return b.CreateSelect(a[0], a[1], a[2]); }); })
       .Case<arith::ExtSIOp>([&](auto) { return cast(I::SExt); })
       .Case<arith::ExtUIOp>([&](auto) { return cast(I::ZExt); })
       .Case<arith::TruncIOp>([&](auto) { return cast(I::Trunc); })

@@ -1,5 +1,5 @@
-// Values, hardware positions and control flow of the shared lowering. Dispatch of the other ops goes by family: elementwise,
-// memory, shape, across lanes, shared memory.
+// Values, hardware positions and control flow of the shared lowering. Dispatch of the other ops goes by family:
+// elementwise, memory, shape, across lanes, shared memory.
 #include "Emitter.h"
 #include "DebugInfo.h"
 
@@ -32,7 +32,7 @@ Emitter::~Emitter() = default;
 LogicalResult Emitter::emitKernel(mlir::FunctionOpInterface kernel, unsigned sharedBytes) {
   llvm::SmallVector<llvm::Type *> types;
   for (mlir::Type type : kernel.getArgumentTypes()) {
-    llvm::Type *scalar = mlir::isa<mlir::RankedTensorType>(type) ? nullptr : scalarType(type);
+    llvm::Type *scalar = mlir::isa<tt::PointerType, mlir::IntegerType, mlir::FloatType>(type) ? scalarType(type) : nullptr;
     if (!scalar)
       return kernel.emitError() << "kernel parameters are pointers, integers and floats, not " << type;
     types.push_back(scalar);
@@ -40,8 +40,7 @@ LogicalResult Emitter::emitKernel(mlir::FunctionOpInterface kernel, unsigned sha
   llvm::SmallVector<V> args;
   function = target.createKernel(llvmModule, b, kernel.getName(), types, args, options, sharedBytes);
   if (options.line_info) {
-    debug = std::make_unique<DebugInfo>(llvmModule, *function, kernel.getLoc(),
-                                        llvmModule.getTargetTriple().isNVPTX());
+    debug = std::make_unique<DebugInfo>(llvmModule, *function, kernel.getLoc(), llvmModule.getTargetTriple().isNVPTX());
     b.SetCurrentDebugLocation(debug->locate(kernel.getLoc()));
   }
   for (auto [argument, value] : llvm::zip_equal(kernel.getArguments(), args))
@@ -116,7 +115,9 @@ Lanes Emitter::getAsLanes(mlir::Value v, unsigned count) {
   return Lanes(count, asLane(getUniform(v)));
 }
 
-V Emitter::asLane(V v) { return v->getType() == target.laneType(v->getType()->getScalarType()) ? v : target.splat(b, v); }
+V Emitter::asLane(V v) {
+  return v->getType() == target.laneType(v->getType()->getScalarType()) ? v : target.splat(b, v);
+}
 
 // ---- hardware position -> index -------------------------------------------------------------------------------------
 
@@ -172,7 +173,7 @@ Emitter::Base Emitter::baseOf(const LinearLayout &layout) {
     uint64_t warpMask = 0;
     if (V uniform = applyBits(layout.bases(HwDim::Warp), warp, warpMask)) {
       V part = target.splat(b, uniform);
-      base.value = !base.value                ? part
+      base.value = !base.value              ? part
                    : (base.mask & warpMask) ? b.CreateXor(base.value, part)
                                             : b.CreateOr(base.value, part, "", true);
       base.mask |= warpMask;
@@ -186,13 +187,15 @@ Emitter::Base Emitter::baseOf(const LinearLayout &layout) {
 V Emitter::at(const Base &base, uint64_t offset) {
   if (!offset)
     return base.value;
-  return (base.mask & offset) ? b.CreateXor(base.value, constant(offset)) : b.CreateOr(base.value, constant(offset), "", true);
+  return (base.mask & offset) ? b.CreateXor(base.value, constant(offset))
+                              : b.CreateOr(base.value, constant(offset), "", true);
 }
 
 V Emitter::isFirstCopy(uint64_t freeLanes, uint64_t freeWarps) {
   V first = nullptr;
   auto require = [&](V id, uint64_t bits) {
-    V is = b.CreateICmpEQ(b.CreateAnd(id, llvm::ConstantInt::get(id->getType(), bits)), llvm::ConstantInt::get(id->getType(), 0));
+    V is = b.CreateICmpEQ(b.CreateAnd(id, llvm::ConstantInt::get(id->getType(), bits)),
+                          llvm::ConstantInt::get(id->getType(), 0));
     first = first ? b.CreateAnd(first, is) : is;
   };
   if (thread) {
@@ -341,7 +344,8 @@ LogicalResult Emitter::emitFor(mlir::scf::ForOp op) {
 
 LogicalResult Emitter::emitIf(mlir::scf::IfOp op) {
   bool hasElse = !op.getElseRegion().empty();
-  llvm::BasicBlock *then = newBlock("if.then"), *after = newBlock("if.end"), *otherwise = hasElse ? newBlock("if.else") : after;
+  llvm::BasicBlock *then = newBlock("if.then"), *after = newBlock("if.end"),
+                   *otherwise = hasElse ? newBlock("if.else") : after;
   b.CreateCondBr(getUniform(op.getCondition()), then, otherwise);
 
   auto arm = [&](mlir::Region &region, llvm::BasicBlock *start) -> std::optional<std::pair<Lanes, llvm::BasicBlock *>> {
@@ -447,8 +451,15 @@ LogicalResult Emitter::emitOp(mlir::Operation *op) {
         yielded.back() = flatten(o.getArgs());
         return success();
       })
-      .Case<mlir::scf::YieldOp, tt::ReturnOp, tt::ReduceReturnOp>([&](auto o) {
+      .Case<mlir::scf::YieldOp, tt::ReturnOp>([&](auto o) {
         yielded.back() = flatten(o->getOperands());
+        return success();
+      })
+      .Case<tt::ReduceReturnOp>([&](auto o) {
+        // A value from outside the region is uniform; the result is one of lanes.
+        yielded.back().clear();
+        for (mlir::Value v : o->getOperands())
+          yielded.back().append(getAsLanes(v, 1));
         return success();
       })
       .Case<tt::CallOp>([&](auto call) -> LogicalResult {

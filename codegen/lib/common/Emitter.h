@@ -1,6 +1,6 @@
 #pragma once
-// The one lowering from ttgir to LLVM IR, for every target: a visitor that emits through IRBuilder. What a target does its
-// own way is asked of TargetInfo; where an element lives is asked of its linear layout, and of nothing else.
+// The one lowering from ttgir to LLVM IR, for every target: a visitor that emits through IRBuilder. What a target does
+// its own way is asked of TargetInfo; where an element lives is asked of its linear layout, and of nothing else.
 #include "tessera/codegen/TargetInfo.h"
 #include "tessera/ir/LayoutPlans.h"
 #include "tessera/ir/ttgir/Ttgir.h"
@@ -47,10 +47,10 @@ public:
 
 private:
   // ---- values (Emitter.cpp) -----------------------------------------------------------------------------------------
-  llvm::Type *scalarType(mlir::Type type);  ///< of an element, pointer or scalar, as a register holds it
-  llvm::Type *memoryType(mlir::Type type);  ///< as memory holds it: i1 takes a byte
-  llvm::Type *valueType(mlir::Type type);   ///< lane type of a tensor, else scalarType
-  unsigned numValues(mlir::Type type);      ///< registers of a tensor, else 1
+  llvm::Type *scalarType(mlir::Type type); ///< of an element, pointer or scalar, as a register holds it
+  llvm::Type *memoryType(mlir::Type type); ///< as memory holds it: i1 takes a byte
+  llvm::Type *valueType(mlir::Type type);  ///< lane type of a tensor, else scalarType
+  unsigned numValues(mlir::Type type);     ///< registers of a tensor, else 1
   const LinearLayout &layoutOf(mlir::Type tensor);
   llvm::ArrayRef<V> get(mlir::Value v);
   V getUniform(mlir::Value v) { return get(v).front(); }
@@ -61,8 +61,8 @@ private:
   bool isTensor(mlir::Value v) { return mlir::isa<mlir::RankedTensorType>(v.getType()); }
 
   // ---- hardware position -> index -----------------------------------------------------------------------------------
-  /// The part of a linear map that a lane computes once: the xor of the images of its lane and warp bits, and which bits
-  /// of the result can be set by it. The image of the register bits is a constant added per register.
+  /// The part of a linear map that a lane computes once: the xor of the images of its lane and warp bits, and which
+  /// bits of the result can be set by it. The image of the register bits is a constant added per register.
   struct Base {
     V value = nullptr; ///< i32 lane value
     uint64_t mask = 0;
@@ -107,15 +107,16 @@ private:
   mlir::LogicalResult emitStore(tt::StoreOp op);
   mlir::LogicalResult emitPrint(tt::PrintOp op);
   mlir::LogicalResult emitAssert(tt::AssertOp op);
-  /// Elements per access of `ptr` in its layout, given its alignment facts and that `mask` is constant over the elements.
+  /// Elements per access of `ptr` in its layout, given its alignment facts and that `mask` is constant over the
+  /// elements.
   unsigned accessWidth(mlir::Value ptr, mlir::Value mask, AccessHints &hints);
   V toMemory(V v, llvm::Type *memory);   ///< i1 -> i8
   V fromMemory(V v, llvm::Type *scalar); ///< i8 -> i1
 
   // ---- shape (Shape.cpp) --------------------------------------------------------------------------------------------
   mlir::LogicalResult emitMakeRange(tt::MakeRangeOp op);
-  /// Result register r takes the source register that holds element elementOf(flat index of r). The lane and warp parts of
-  /// the two layouts must agree; the passes see to that.
+  /// Result register r takes the source register that holds element elementOf(flat index of r). The lane and warp parts
+  /// of the two layouts must agree; the passes see to that.
   mlir::LogicalResult permuteRegisters(mlir::Operation *op, mlir::Value source, mlir::Value result,
                                        llvm::function_ref<uint64_t(uint64_t)> elementOf);
   mlir::LogicalResult emitJoin(tt::JoinOp op);

@@ -56,7 +56,8 @@ unsigned Emitter::accessWidth(mlir::Value ptr, mlir::Value mask, AccessHints &hi
   unsigned width = axisInfo.contiguousElements(ptr);
   if (mask)
     width = std::min(width, axisInfo.maskAlignment(mask));
-  unsigned bytes = storageBytes(mlir::cast<tt::PointerType>(mlir::getElementTypeOrSelf(ptr.getType())).getPointeeType());
+  unsigned bytes =
+      storageBytes(mlir::cast<tt::PointerType>(mlir::getElementTypeOrSelf(ptr.getType())).getPointeeType());
   hints.alignment = width * bytes;
   hints.contiguousLanes = axisInfo.lanesContiguous(ptr, width);
   return width;
@@ -68,9 +69,11 @@ LogicalResult Emitter::emitLoad(tt::LoadOp op) {
                     storageBytes(mlir::getElementTypeOrSelf(op.getType()))};
   if (!isTensor(op.getPtr())) {
     V pred = op.getMask() ? simplify(getUniform(op.getMask())) : nullptr;
-    V other = pred ? (op.getOther() ? toMemory(getUniform(op.getOther()), memory) : llvm::Constant::getNullValue(memory))
-                   : nullptr;
-    set(op.getResult(), {fromMemory(target.loadUniform(b, memory, getUniform(op.getPtr()), pred, other, hints), scalar)});
+    V other = pred
+                  ? (op.getOther() ? toMemory(getUniform(op.getOther()), memory) : llvm::Constant::getNullValue(memory))
+                  : nullptr;
+    set(op.getResult(),
+        {fromMemory(target.loadUniform(b, memory, getUniform(op.getPtr()), pred, other, hints), scalar)});
     return success();
   }
 

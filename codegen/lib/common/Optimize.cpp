@@ -47,9 +47,11 @@ void optimize(llvm::Module &m, llvm::TargetMachine &tm) {
   builder.registerFunctionAnalyses(functions);
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, sccs, modules);
-  // An emulating target asks for quick code: its vectors are many registers wide, and it is there to check, not to be fast.
+  // An emulating target asks for quick code: its vectors are many registers wide, and it is there to check, not to be
+  // fast.
   bool quick = tm.getOptLevel() == llvm::CodeGenOptLevel::None;
-  builder.buildPerModuleDefaultPipeline(quick ? llvm::OptimizationLevel::O1 : llvm::OptimizationLevel::O3).run(m, modules);
+  builder.buildPerModuleDefaultPipeline(quick ? llvm::OptimizationLevel::O1 : llvm::OptimizationLevel::O3)
+      .run(m, modules);
 }
 
 } // namespace tessera::codegen

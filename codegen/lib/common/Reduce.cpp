@@ -1,5 +1,5 @@
-// Reductions, as ReductionPlan says: over the registers of a lane, over the lanes of a warp by exchange, over warps through
-// scratch. The order is a function of the layout alone, so two runs give the same bits.
+// Reductions, as ReductionPlan says: over the registers of a lane, over the lanes of a warp by exchange, over warps
+// through scratch. The order is a function of the layout alone, so two runs give the same bits.
 #include "Emitter.h"
 
 #include "tessera/passes/Allocation.h"
@@ -116,8 +116,8 @@ LogicalResult Emitter::emitReduce(tt::ReduceOp op) {
   return success();
 }
 
-/// The plan numbers scratch [part][result element]; here the parts of one element lie next to each other, so that a lane reads
-/// several at once.
+/// The plan numbers scratch [part][result element]; here the parts of one element lie next to each other, so that a
+/// lane reads several at once.
 static LinearLayout partsInnermost(const ReductionPlan &plan) {
   uint64_t elements = plan.result.numElements();
   llvm::SmallVector<LinearLayout::In> ins(plan.scratchStore.ins());

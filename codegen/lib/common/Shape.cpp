@@ -1,5 +1,5 @@
-// Shape operations: nothing moves between lanes. Each result register takes a source register, found through the two linear
-// layouts.
+// Shape operations: nothing moves between lanes. Each result register takes a source register, found through the two
+// linear layouts.
 #include "Emitter.h"
 
 #include "llvm/ADT/TypeSwitch.h"
@@ -105,9 +105,8 @@ std::optional<LogicalResult> Emitter::emitShapeOp(mlir::Operation *op) {
         set(o.getResult(), {target.firstLane(b, get(o.getSrc()).front())});
         return success();
       })
-      .Case<tt::ExpandDimsOp>([&](auto o) {
-        return permuteRegisters(o, o.getSrc(), o.getResult(), [](uint64_t e) { return e; });
-      })
+      .Case<tt::ExpandDimsOp>(
+          [&](auto o) { return permuteRegisters(o, o.getSrc(), o.getResult(), [](uint64_t e) { return e; }); })
       .Case<tt::ReshapeOp>([&](auto o) -> LogicalResult {
         // Free to reorder: the registers as they come, where their number and the lanes' copies allow.
         const LinearLayout &from = layoutOf(o.getSrc().getType()), &to = layoutOf(o.getType());

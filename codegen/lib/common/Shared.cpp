@@ -1,5 +1,5 @@
-// Buffers in shared memory that the IR names: local_alloc, local_load, local_store and views of them. A buffer's value is
-// its byte offset.
+// Buffers in shared memory that the IR names: local_alloc, local_load, local_store and views of them. A buffer's value
+// is its byte offset.
 #include "Emitter.h"
 
 #include "tessera/passes/Allocation.h"
@@ -11,7 +11,8 @@ using mlir::failure;
 using mlir::LogicalResult;
 using mlir::success;
 
-/// Every access of a tile to a buffer: fn(registers, byte offset) with as many elements as registers, at consecutive places.
+/// Every access of a tile to a buffer: fn(registers, byte offset) with as many elements as registers, at consecutive
+/// places.
 LogicalResult Emitter::forEachSharedAccess(mlir::Operation *op, mlir::Value tile, mlir::Value buffer,
                                            llvm::function_ref<void(llvm::ArrayRef<unsigned>, V)> fn) {
   auto type = mlir::cast<ttg::MemDescType>(buffer.getType());
@@ -62,7 +63,8 @@ LogicalResult Emitter::forEachSharedAccess(mlir::Operation *op, mlir::Value tile
   return success();
 }
 
-/// The index of each element in the tile as it was stored: through a transposed view it is that of the untransposed one.
+/// The index of each element in the tile as it was stored: through a transposed view it is that of the untransposed
+/// one.
 Lanes Emitter::tagsOf(mlir::Value tile, mlir::Value buffer, llvm::ArrayRef<unsigned> registers) {
   Lanes tags;
   if (!target.wantsTags())
@@ -106,11 +108,13 @@ std::optional<LogicalResult> Emitter::emitSharedOp(mlir::Operation *op) {
       .Case<ttg::LocalLoadOp>([&](auto o) {
         llvm::Type *memory = memoryType(o.getType()), *scalar = scalarType(o.getType());
         Lanes result(numValues(o.getType()));
-        auto done = forEachSharedAccess(o, o.getResult(), o.getSrc(), [&](llvm::ArrayRef<unsigned> registers, V offset) {
-          auto loaded = target.loadShared(b, memory, registers.size(), offset, nullptr, tagsOf(o.getResult(), o.getSrc(), registers));
-          for (auto [r, v] : llvm::zip_equal(registers, loaded))
-            result[r] = fromMemory(v, scalar);
-        });
+        auto done =
+            forEachSharedAccess(o, o.getResult(), o.getSrc(), [&](llvm::ArrayRef<unsigned> registers, V offset) {
+              auto loaded = target.loadShared(b, memory, registers.size(), offset, nullptr,
+                                              tagsOf(o.getResult(), o.getSrc(), registers));
+              for (auto [r, v] : llvm::zip_equal(registers, loaded))
+                result[r] = fromMemory(v, scalar);
+            });
         set(o.getResult(), std::move(result));
         return done;
       })

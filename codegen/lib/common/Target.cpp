@@ -19,10 +19,10 @@ struct ArchFacts {
   unsigned warpSize, sharedBytes;
 };
 constexpr unsigned KiB = 1024;
-constexpr ArchFacts nvidiaArchs[] = {
-    {"sm_80", 32, 163 * KiB},   {"sm_86", 32, 99 * KiB},    {"sm_87", 32, 163 * KiB},   {"sm_89", 32, 99 * KiB},
-    {"sm_90", 32, 227 * KiB},   {"sm_90a", 32, 227 * KiB},  {"sm_100", 32, 227 * KiB},  {"sm_100a", 32, 227 * KiB},
-    {"sm_103a", 32, 227 * KiB}, {"sm_120", 32, 99 * KiB},   {"sm_120a", 32, 99 * KiB},  {"sm_121a", 32, 99 * KiB}};
+constexpr ArchFacts nvidiaArchs[] = {{"sm_80", 32, 163 * KiB},  {"sm_86", 32, 99 * KiB},    {"sm_87", 32, 163 * KiB},
+                                     {"sm_89", 32, 99 * KiB},   {"sm_90", 32, 227 * KiB},   {"sm_90a", 32, 227 * KiB},
+                                     {"sm_100", 32, 227 * KiB}, {"sm_100a", 32, 227 * KiB}, {"sm_103a", 32, 227 * KiB},
+                                     {"sm_120", 32, 99 * KiB},  {"sm_120a", 32, 99 * KiB},  {"sm_121a", 32, 99 * KiB}};
 constexpr ArchFacts amdArchs[] = {{"gfx90a", 64, 64 * KiB},  {"gfx942", 64, 64 * KiB},  {"gfx950", 64, 160 * KiB},
                                   {"gfx1100", 32, 64 * KiB}, {"gfx1201", 32, 64 * KiB}, {"gfx1250", 32, 320 * KiB}};
 
@@ -70,9 +70,10 @@ std::string target::str() const {
 
 target parse_target(std::string_view text) {
   auto refuse = [&](std::string_view why) -> target {
-    throw error(stage::launch, fmt::format("target '{}' {}. Targets are cpu, cpu:emulate=ARCH, cuda[:ARCH] and hip[:ARCH]; "
-                                           "NVIDIA architectures: {}; AMD: {}",
-                                           text, why, names(nvidiaArchs), names(amdArchs)));
+    throw error(stage::launch,
+                fmt::format("target '{}' {}. Targets are cpu, cpu:emulate=ARCH, cuda[:ARCH] and hip[:ARCH]; "
+                            "NVIDIA architectures: {}; AMD: {}",
+                            text, why, names(nvidiaArchs), names(amdArchs)));
   };
   std::string_view head = text.substr(0, text.find(':')), tail;
   if (head.size() < text.size())
@@ -105,8 +106,10 @@ std::unique_ptr<TargetInfo> createTargetInfo(const target &t, const compile_opti
   case target_kind::cuda: return createNvidiaTargetInfo(t, options);
   case target_kind::hip: break;
   }
-  throw error(stage::codegen, fmt::format("no code can be made for target '{}' yet: cpu:emulate={} executes the same decisions "
-                                          "on the CPU", t.str(), t.arch.empty() ? "gfx942" : t.arch));
+  throw error(stage::codegen,
+              fmt::format("no code can be made for target '{}' yet: cpu:emulate={} executes the same decisions "
+                          "on the CPU",
+                          t.str(), t.arch.empty() ? "gfx942" : t.arch));
 }
 
 } // namespace codegen

@@ -1,5 +1,5 @@
-// Float functions: glibc's vector library where the host has it (at most 4 ulp), the scalar library lane by lane where not.
-// With `precise`, f32 functions are computed by the f64 vector functions and rounded once.
+// Float functions: glibc's vector library where the host has it (at most 4 ulp), the scalar library lane by lane where
+// not. With `precise`, f32 functions are computed by the f64 vector functions and rounded once.
 #include "CpuTargetInfo.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -39,7 +39,8 @@ Function_ describe(MathFn fn) {
   case MathFn::Round: return {"round", Intrinsic::round, true};
   case MathFn::Fma: return {"fma", Intrinsic::fma, true};
   case MathFn::Abs: return {"fabs", Intrinsic::fabs, true};
-  case MathFn::Rsqrt: case MathFn::Div: break; // never get here
+  case MathFn::Rsqrt:
+  case MathFn::Div: break; // never get here
   }
   return {"", Intrinsic::not_intrinsic, false};
 }
@@ -49,14 +50,16 @@ Function_ describe(MathFn fn) {
 static std::string vectorFunction(const HostCpu &host, StringRef name, unsigned args, Type *elem, unsigned lanes) {
   static void *library = dlopen("libmvec.so.1", RTLD_LAZY | RTLD_LOCAL);
   std::string symbol = ("_ZGV" + Twine(host.mathIsa) + "N" + Twine(lanes) + std::string(args, 'v') + "_" + name +
-                        (elem->isFloatTy() ? "f" : "")).str();
+                        (elem->isFloatTy() ? "f" : ""))
+                           .str();
   return library && dlsym(library, symbol.c_str()) ? symbol : "";
 }
 
 static V callVector(Builder &b, StringRef symbol, ArrayRef<V> args) {
   Module &m = *b.GetInsertBlock()->getModule();
   Type *type = args[0]->getType();
-  FunctionCallee f = m.getOrInsertFunction(symbol, FunctionType::get(type, SmallVector<Type *>(args.size(), type), false));
+  FunctionCallee f =
+      m.getOrInsertFunction(symbol, FunctionType::get(type, SmallVector<Type *>(args.size(), type), false));
   auto *declaration = cast<Function>(f.getCallee());
   declaration->setDoesNotThrow();
   declaration->setDoesNotAccessMemory();
@@ -73,7 +76,8 @@ static V inChunks(Builder &b, unsigned chunk, ArrayRef<V> args, function_ref<V(B
   for (unsigned start = 0; start < lanes; start += chunk) {
     SmallVector<V> parts;
     for (V v : args)
-      parts.push_back(b.CreateExtractVector(FixedVectorType::get(v->getType()->getScalarType(), chunk), v, uint64_t(start)));
+      parts.push_back(
+          b.CreateExtractVector(FixedVectorType::get(v->getType()->getScalarType(), chunk), v, uint64_t(start)));
     result = b.CreateInsertVector(result->getType(), result, fn(b, parts), uint64_t(start));
   }
   return result;

@@ -17,8 +17,11 @@ namespace tessera::codegen {
 static unsigned storeBytes(Type *type) { return type->isPointerTy() ? 8 : (type->getScalarSizeInBits() + 7) / 8; }
 static Align alignOf(unsigned bytes) { return Align(bytes ? bytes & -bytes : 1); }
 
-// f16 and bf16 move as integers: without hardware for them, the code generator would convert each element to f32 and back.
-static bool isSmallFloat(Type *type) { return type->getScalarType()->isHalfTy() || type->getScalarType()->isBFloatTy(); }
+// f16 and bf16 move as integers: without hardware for them, the code generator would convert each element to f32 and
+// back.
+static bool isSmallFloat(Type *type) {
+  return type->getScalarType()->isHalfTy() || type->getScalarType()->isBFloatTy();
+}
 static V asBits(Builder &b, V v) {
   return v && isSmallFloat(v->getType()) ? b.CreateBitCast(v, v->getType()->getWithNewType(b.getInt16Ty())) : v;
 }
@@ -32,7 +35,15 @@ static SmallVector<V> fromBits(Builder &b, ArrayRef<V> values, Type *elem) {
   return map_to_vector(values, [&](V v) { return fromBits(b, v, elem); });
 }
 
-// ---- one vector access -------------------------------------------------------------------------------------------------
+/// Emits `body(lane)` for each lane that `mask`, a vector of i1, has set.
+static void activeLanes(Builder &b, V mask, function_ref<void(Builder &, V)> body) {
+  V memory = spill(b, mask);
+  laneLoop(b, cast<FixedVectorType>(mask->getType())->getNumElements(), [&](Builder &b, V lane) {
+    emitIf(b, loadLane(b, mask->getType(), memory, lane), [&](Builder &b) { body(b, lane); });
+  });
+}
+
+// ---- one vector access --------------------------------------------------------------------------------------------
 
 V CpuTargetInfo::runLoad(B &b, Type *vector, V ptr, V pred, V other, const AccessHints &hints) {
   Align align = alignOf(hints.alignment);
@@ -45,15 +56,13 @@ V CpuTargetInfo::runLoad(B &b, Type *vector, V ptr, V pred, V other, const Acces
   if (host.vectorBytes == 64 || (host.vectorBytes == 32 && bytes >= 4))
     return b.CreateMaskedLoad(vector, ptr, align, pred, other);
   return callOutlined(b, "load." + typeName(vector), vector, {ptr, pred, other}, [&](B &b, ArrayRef<V> args) {
-    V memory = spill(b, args[2]), mask = spill(b, args[1]);
+    V memory = spill(b, args[2]);
     Type *elem = vector->getScalarType();
     V all = b.CreateAndReduce(args[1]);
     emitIf(b, all, [&](B &b) { b.CreateStore(b.CreateAlignedLoad(vector, args[0], Align(1)), memory); });
     emitIf(b, b.CreateNot(all), [&](B &b) {
-      laneLoop(b, cast<FixedVectorType>(vector)->getNumElements(), [&](B &b, V lane) {
-        emitIf(b, loadLane(b, args[1]->getType(), mask, lane), [&](B &b) {
-          storeLane(b, memory, lane, b.CreateAlignedLoad(elem, b.CreateGEP(elem, args[0], lane), Align(1)));
-        });
+      activeLanes(b, args[1], [&](B &b, V lane) {
+        storeLane(b, memory, lane, b.CreateAlignedLoad(elem, b.CreateGEP(elem, args[0], lane), Align(1)));
       });
     });
     return b.CreateLoad(vector, memory);
@@ -77,11 +86,9 @@ void CpuTargetInfo::runStore(B &b, V ptr, V pred, V value, const AccessHints &hi
           b.CreateMaskedStore(args[2], args[0], Align(1), args[1]);
           return;
         }
-        V memory = spill(b, args[2]), mask = spill(b, args[1]);
-        laneLoop(b, cast<FixedVectorType>(vector)->getNumElements(), [&](B &b, V lane) {
-          emitIf(b, loadLane(b, args[1]->getType(), mask, lane), [&](B &b) {
-            b.CreateAlignedStore(loadLane(b, vector, memory, lane), b.CreateGEP(elem, args[0], lane), Align(1));
-          });
+        V memory = spill(b, args[2]);
+        activeLanes(b, args[1], [&](B &b, V lane) {
+          b.CreateAlignedStore(loadLane(b, vector, memory, lane), b.CreateGEP(elem, args[0], lane), Align(1));
         });
       });
       return nullptr;
@@ -89,7 +96,7 @@ void CpuTargetInfo::runStore(B &b, V ptr, V pred, V value, const AccessHints &hi
   }
 }
 
-// ---- one access a lane -------------------------------------------------------------------------------------------------
+// ---- one access a lane --------------------------------------------------------------------------------------------
 
 V CpuTargetInfo::perLaneLoad(B &b, Type *elem, V ptrs, V pred, V other, unsigned alignment) {
   Type *vector = laneType(elem);
@@ -100,11 +107,9 @@ V CpuTargetInfo::perLaneLoad(B &b, Type *elem, V ptrs, V pred, V other, unsigned
   if (host.vectorBytes == 64 && storeBytes(elem) >= 4)
     return b.CreateMaskedGather(vector, ptrs, alignOf(alignment), pred, other);
   return callOutlined(b, "gather." + typeName(vector), vector, {ptrs, pred, other}, [&](B &b, ArrayRef<V> args) {
-    V memory = spill(b, args[2]), mask = spill(b, args[1]), from = spill(b, args[0]);
-    laneLoop(b, lanes, [&](B &b, V lane) {
-      emitIf(b, loadLane(b, args[1]->getType(), mask, lane), [&](B &b) {
-        storeLane(b, memory, lane, b.CreateAlignedLoad(elem, loadLane(b, args[0]->getType(), from, lane), Align(1)));
-      });
+    V memory = spill(b, args[2]), from = spill(b, args[0]);
+    activeLanes(b, args[1], [&](B &b, V lane) {
+      storeLane(b, memory, lane, b.CreateAlignedLoad(elem, loadLane(b, args[0]->getType(), from, lane), Align(1)));
     });
     return b.CreateLoad(vector, memory);
   });
@@ -119,26 +124,26 @@ void CpuTargetInfo::perLaneStore(B &b, V ptrs, V pred, V value, unsigned alignme
     return;
   }
   callOutlined(b, "scatter." + typeName(vector), b.getVoidTy(), {ptrs, pred, value}, [&](B &b, ArrayRef<V> args) -> V {
-    V memory = spill(b, args[2]), mask = spill(b, args[1]), to = spill(b, args[0]);
-    laneLoop(b, lanes, [&](B &b, V lane) {
-      emitIf(b, loadLane(b, args[1]->getType(), mask, lane), [&](B &b) {
-        b.CreateAlignedStore(loadLane(b, vector, memory, lane), loadLane(b, args[0]->getType(), to, lane), Align(1));
-      });
+    V memory = spill(b, args[2]), to = spill(b, args[0]);
+    activeLanes(b, args[1], [&](B &b, V lane) {
+      b.CreateAlignedStore(loadLane(b, vector, memory, lane), loadLane(b, args[0]->getType(), to, lane), Align(1));
     });
     return nullptr;
   });
 }
 
-// ---- checked accesses --------------------------------------------------------------------------------------------------
+// ---- checked accesses ---------------------------------------------------------------------------------------------
 
 SmallVector<V> CpuTargetInfo::checkedAccess(B &b, StringRef helper, Type *elem, unsigned vec, V address, V pred,
                                             ArrayRef<V> tags, ArrayRef<V> data, unsigned alignment, bool run) {
   Type *vector = laneType(elem);
   unsigned bytes = storeBytes(elem);
   bool isLoad = helper.ends_with("load");
-  Constant *access = ConstantStruct::getAnon({b.getInt32(lanes), b.getInt32(bytes), b.getInt32(vec), b.getInt32(alignment),
-                                              b.getInt32(run ? bytes * vec : 0), site(b, false)});
-  auto *constant = new GlobalVariable(*kernel->getParent(), access->getType(), true, GlobalValue::PrivateLinkage, access, "access");
+  Constant *access =
+      ConstantStruct::getAnon({b.getInt32(lanes), b.getInt32(bytes), b.getInt32(vec), b.getInt32(alignment),
+                               b.getInt32(run ? bytes * vec : 0), site(b, false)});
+  auto *constant =
+      new GlobalVariable(*kernel->getParent(), access->getType(), true, GlobalValue::PrivateLinkage, access, "access");
   constant->setUnnamedAddr(GlobalValue::UnnamedAddr::Global);
   auto write = [&](StringRef purpose, ArrayRef<V> values) -> V {
     Type *type = values[0]->getType();
@@ -150,7 +155,8 @@ SmallVector<V> CpuTargetInfo::checkedAccess(B &b, StringRef helper, Type *elem, 
   V tagMemory = tags.size() == vec ? write("tags", tags) : ConstantPointerNull::get(b.getPtrTy());
   // What all lanes load needs no initial value.
   V dataMemory = isLoad && !pred ? slot(b, "data", ArrayType::get(vector, vec)) : write("data", data);
-  SmallVector<V> args = {context, constant, laneMask(b, pred), run ? firstLane(b, address) : write("address", {address})};
+  SmallVector<V> args = {context, constant, laneMask(b, pred),
+                         run ? firstLane(b, address) : write("address", {address})};
   if (!address->getType()->getScalarType()->isPointerTy())
     args.push_back(tagMemory);
   args.push_back(dataMemory);
@@ -162,7 +168,7 @@ SmallVector<V> CpuTargetInfo::checkedAccess(B &b, StringRef helper, Type *elem, 
   return result;
 }
 
-// ---- global memory -----------------------------------------------------------------------------------------------------
+// ---- global memory ------------------------------------------------------------------------------------------------
 
 /// Widens a vector of one value a lane to `vec` values a lane: {a0, a0, a1, a1, …}.
 static V repeatLanes(Builder &b, V v, unsigned vec) {
@@ -204,7 +210,8 @@ SmallVector<V> CpuTargetInfo::loadGlobal(B &b, Type *elem, unsigned vec, V ptr, 
   if (emulated) {
     // NVIDIA faults on a vector access that is not naturally aligned; AMD needs 4 bytes.
     unsigned needed = std::min(bytes * vec, amd ? 4u : 16u);
-    return checkedAccess(b, "tessera_cpu_global_load", elem, vec, ptr, pred, {}, initial, needed, hints.contiguousLanes);
+    return checkedAccess(b, "tessera_cpu_global_load", elem, vec, ptr, pred, {}, initial, needed,
+                         hints.contiguousLanes);
   }
   SmallVector<V> result;
   if (!hints.contiguousLanes) {
@@ -231,8 +238,8 @@ void CpuTargetInfo::storeGlobal(B &b, Type *elem, V ptr, V pred, ArrayRef<V> val
   unsigned bytes = storeBytes(elem), vec = values.size();
   countLanes(b, offsetof(tessera_cpu_context, bytes_stored), pred, bytes * vec);
   if (emulated) {
-    checkedAccess(b, "tessera_cpu_global_store", elem, vec, ptr, pred, {}, values, std::min(bytes * vec, amd ? 4u : 16u),
-                  hints.contiguousLanes);
+    checkedAccess(b, "tessera_cpu_global_store", elem, vec, ptr, pred, {}, values,
+                  std::min(bytes * vec, amd ? 4u : 16u), hints.contiguousLanes);
     return;
   }
   if (hints.contiguousLanes) {
@@ -269,7 +276,7 @@ void CpuTargetInfo::storeUniform(B &b, V ptr, V pred, V value, const AccessHints
   b.CreateAlignedStore(value, ptr, Align(1), hints.isVolatile);
 }
 
-// ---- shared memory -----------------------------------------------------------------------------------------------------
+// ---- shared memory ------------------------------------------------------------------------------------------------
 
 SmallVector<V> CpuTargetInfo::loadShared(B &b, Type *elem, unsigned vec, V offset, V pred, ArrayRef<V> tags) {
   if (isSmallFloat(elem))
@@ -291,7 +298,8 @@ void CpuTargetInfo::storeShared(B &b, Type *elem, V offset, V pred, ArrayRef<V> 
     return storeShared(b, b.getInt16Ty(), offset, pred, asBits(b, values), tags);
   unsigned bytes = storeBytes(elem), vec = values.size();
   if (emulated) {
-    checkedAccess(b, "tessera_cpu_shared_store", elem, vec, offset, pred, tags, values, std::min(bytes * vec, 16u), false);
+    checkedAccess(b, "tessera_cpu_shared_store", elem, vec, offset, pred, tags, values, std::min(bytes * vec, 16u),
+                  false);
     return;
   }
   for (unsigned i = 0; i < vec; ++i)

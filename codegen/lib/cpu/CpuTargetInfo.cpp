@@ -1,4 +1,5 @@
-// The CPU target: kernel frame, lanes, barriers, machine code. Memory is in CpuMemory.cpp, float functions in CpuMath.cpp.
+// The CPU target: kernel frame, lanes, barriers, machine code. Memory is in CpuMemory.cpp, float functions in
+// CpuMath.cpp.
 #include "CpuTargetInfo.h"
 
 #include "Disassemble.h"
@@ -31,7 +32,7 @@ CpuTargetInfo::CpuTargetInfo(const target &t, const compile_options &options)
     : emulated(t.emulated()), counting(options.count_traffic), amd(t.arch.starts_with("gfx")), lanes(t.warp_size()),
       host(hostCpu()) {}
 
-// ---- module ------------------------------------------------------------------------------------------------------------
+// ---- module -------------------------------------------------------------------------------------------------------
 
 std::unique_ptr<TargetMachine> CpuTargetInfo::createTargetMachine(const compile_options &options) const {
   static std::once_flag once;
@@ -48,15 +49,16 @@ std::unique_ptr<TargetMachine> CpuTargetInfo::createTargetMachine(const compile_
   target.AllowFPOpFusion = options.enable_fp_fusion ? FPOpFusion::Fast : FPOpFusion::Strict;
   // Emulation is for checking: there vectors are many registers wide, and the time to compile them counts more.
   CodeGenOptLevel level = emulated ? CodeGenOptLevel::None : CodeGenOptLevel::Aggressive;
-  return std::unique_ptr<TargetMachine>(native->createTargetMachine(triple, host.cpu, host.features, target, Reloc::PIC_,
-                                                                    CodeModel::Small, level, /*JIT=*/true));
+  return std::unique_ptr<TargetMachine>(native->createTargetMachine(
+      triple, host.cpu, host.features, target, Reloc::PIC_, CodeModel::Small, level, /*JIT=*/true));
 }
 
 Function *CpuTargetInfo::createKernel(Module &m, B &b, StringRef name, ArrayRef<Type *> types, SmallVectorImpl<V> &args,
                                       const compile_options &options, unsigned sharedBytes) {
   LLVMContext &c = m.getContext();
   Type *ptr = PointerType::getUnqual(c);
-  kernel = Function::Create(FunctionType::get(Type::getVoidTy(c), {ptr, ptr}, false), GlobalValue::ExternalLinkage, name, m);
+  kernel =
+      Function::Create(FunctionType::get(Type::getVoidTy(c), {ptr, ptr}, false), GlobalValue::ExternalLinkage, name, m);
   setVectorAttributes(*kernel);
   kernel->addParamAttr(1, Attribute::NoAlias);
   kernel->getArg(0)->setName("args");
@@ -76,7 +78,8 @@ Function *CpuTargetInfo::createKernel(Module &m, B &b, StringRef name, ArrayRef<
     program[axis] = load(b.getInt32Ty(), context, offsetof(tessera_cpu_context, program) + 4 * axis);
     grid[axis] = load(b.getInt32Ty(), context, offsetof(tessera_cpu_context, grid) + 4 * axis);
   }
-  warp = numWarps == 1 ? static_cast<V>(b.getInt32(0)) : load(b.getInt32Ty(), context, offsetof(tessera_cpu_context, warp));
+  warp = numWarps == 1 ? static_cast<V>(b.getInt32(0))
+                       : load(b.getInt32Ty(), context, offsetof(tessera_cpu_context, warp));
   shared = load(ptr, context, offsetof(tessera_cpu_context, shared));
   for (auto [i, type] : enumerate(types)) {
     V value = load(ptr, kernel->getArg(0), sizeof(void *) * i);
@@ -111,7 +114,7 @@ void CpuTargetInfo::emitMachineCode(Module &m, TargetMachine &tm, compiled_kerne
     out.stages.emplace_back("obj", object.str().str());
 }
 
-// ---- lanes and warps ---------------------------------------------------------------------------------------------------
+// ---- lanes and warps ----------------------------------------------------------------------------------------------
 
 Type *CpuTargetInfo::laneType(Type *elem) const { return FixedVectorType::get(elem, lanes); }
 
@@ -149,7 +152,7 @@ V CpuTargetInfo::shuffleIdx(B &b, V v, V index) {
   return elem->isPointerTy() ? b.CreateIntToPtr(result, type) : b.CreateBitCast(result, type);
 }
 
-// ---- calls of the executor ---------------------------------------------------------------------------------------------
+// ---- calls of the executor ----------------------------------------------------------------------------------------
 
 V CpuTargetInfo::call(B &b, StringRef helper, ArrayRef<V> args) {
   Module &m = *kernel->getParent();
@@ -210,8 +213,9 @@ void CpuTargetInfo::assertTrue(B &b, V cond, StringRef message) {
 void CpuTargetInfo::print(B &b, StringRef prefix, ArrayRef<V> values, ArrayRef<bool> isSigned, bool hex) {
   V text = b.CreateGlobalString(prefix);
   if (values.empty())
-    call(b, "tessera_cpu_print", {context, text, b.getInt32(tessera_print_signed), b.getInt32(0), b.getInt32(0),
-                                  ConstantPointerNull::get(b.getPtrTy()), b.getInt32(0), b.getInt32(0)});
+    call(b, "tessera_cpu_print",
+         {context, text, b.getInt32(tessera_print_signed), b.getInt32(0), b.getInt32(0),
+          ConstantPointerNull::get(b.getPtrTy()), b.getInt32(0), b.getInt32(0)});
   for (auto [reg, given, sign] : enumerate(values, isSigned)) {
     V value = given;
     Type *type = value->getType(), *elem = type->getScalarType();
@@ -230,12 +234,13 @@ void CpuTargetInfo::print(B &b, StringRef prefix, ArrayRef<V> values, ArrayRef<b
     V memory = slot(b, "print", value->getType());
     b.CreateStore(value, memory);
     uint64_t bytes = kernel->getParent()->getDataLayout().getTypeStoreSize(value->getType()->getScalarType());
-    call(b, "tessera_cpu_print", {context, text, b.getInt32(kind), b.getInt32(hex), b.getInt32(reg), memory,
-                                  b.getInt32(bytes), b.getInt32(vector ? lanes : 1)});
+    call(b, "tessera_cpu_print",
+         {context, text, b.getInt32(kind), b.getInt32(hex), b.getInt32(reg), memory, b.getInt32(bytes),
+          b.getInt32(vector ? lanes : 1)});
   }
 }
 
-// ---- counters ----------------------------------------------------------------------------------------------------------
+// ---- counters -----------------------------------------------------------------------------------------------------
 
 void CpuTargetInfo::count(B &b, unsigned field, V amount) {
   V counter = b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), context, field);

@@ -1,7 +1,7 @@
 #pragma once
-// The CPU target: the code is written for one warp, a lane value is the vector <W x T>. Native code has as many lanes as
-// the host's registers hold floats; an emulating target has the lanes of the GPU and sends memory accesses through the
-// executor's checks.
+// The CPU target: the code is written for one warp, a lane value is the vector <W x T>. Native code has as many lanes
+// as the host's registers hold floats; an emulating target has the lanes of the GPU and sends memory accesses through
+// the executor's checks.
 #include "HostCpu.h"
 #include "Outline.h"
 
@@ -17,7 +17,8 @@ public:
   unsigned globalAddressSpace() const override { return 0; }
   std::unique_ptr<llvm::TargetMachine> createTargetMachine(const compile_options &options) const override;
   llvm::Function *createKernel(llvm::Module &m, B &b, llvm::StringRef name, llvm::ArrayRef<llvm::Type *> types,
-                               llvm::SmallVectorImpl<V> &args, const compile_options &options, unsigned sharedBytes) override;
+                               llvm::SmallVectorImpl<V> &args, const compile_options &options,
+                               unsigned sharedBytes) override;
   void finishKernel(B &b) override { b.CreateRetVoid(); }
   void linkLibraries(llvm::Module &m) const override;
 
@@ -37,7 +38,8 @@ public:
   void storeGlobal(B &b, llvm::Type *elem, V ptr, V pred, llvm::ArrayRef<V> values, const AccessHints &hints) override;
   V loadUniform(B &b, llvm::Type *elem, V ptr, V pred, V other, const AccessHints &hints) override;
   void storeUniform(B &b, V ptr, V pred, V value, const AccessHints &hints) override;
-  llvm::SmallVector<V> loadShared(B &b, llvm::Type *elem, unsigned vec, V offset, V pred, llvm::ArrayRef<V> tags) override;
+  llvm::SmallVector<V> loadShared(B &b, llvm::Type *elem, unsigned vec, V offset, V pred,
+                                  llvm::ArrayRef<V> tags) override;
   void storeShared(B &b, llvm::Type *elem, V offset, V pred, llvm::ArrayRef<V> values, llvm::ArrayRef<V> tags) override;
   bool wantsTags() const override { return emulated; }
 
@@ -54,13 +56,12 @@ private:
   V runLoad(B &b, llvm::Type *vector, V ptr, V pred, V other, const AccessHints &hints);
   void runStore(B &b, V ptr, V pred, V value, const AccessHints &hints);
   V sharedPointers(B &b, V offset, unsigned bytes);
-  /// Calls one of the executor's checked accesses. `data` is what is stored, or what inactive lanes get from a load; `run`:
-  /// the lanes' addresses follow one another. Returns what was loaded.
+  /// Calls one of the executor's checked accesses. `data` is what is stored, or what inactive lanes get from a load;
+  /// `run`: the lanes' addresses follow one another. Returns what was loaded.
   llvm::SmallVector<V> checkedAccess(B &b, llvm::StringRef helper, llvm::Type *elem, unsigned vec, V address, V pred,
-                                     llvm::ArrayRef<V> tags, llvm::ArrayRef<V> data, unsigned alignment,
-                                     bool run);
+                                     llvm::ArrayRef<V> tags, llvm::ArrayRef<V> data, unsigned alignment, bool run);
   V slot(B &b, llvm::StringRef purpose, llvm::Type *type);
-  V laneMask(B &b, V pred);  ///< pred as i64, bit l = lane l; all lanes where null
+  V laneMask(B &b, V pred); ///< pred as i64, bit l = lane l; all lanes where null
   llvm::Constant *site(B &b, bool asPointer);
   V call(B &b, llvm::StringRef helper, llvm::ArrayRef<V> args);
   void count(B &b, unsigned field, V amount);

@@ -10,8 +10,8 @@
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Object/ObjectFile.h"
-#include "llvm/Support/MemoryBufferRef.h"
 #include "llvm/Support/Format.h"
+#include "llvm/Support/MemoryBufferRef.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -34,13 +34,15 @@ std::string disassemble(StringRef object, const TargetMachine &tm) {
   const Target &target = tm.getTarget();
   MCContext context(tm.getTargetTriple(), tm.getMCAsmInfo(), tm.getMCRegisterInfo(), tm.getMCSubtargetInfo());
   std::unique_ptr<MCDisassembler> decoder(target.createMCDisassembler(*tm.getMCSubtargetInfo(), context));
-  std::unique_ptr<MCInstPrinter> printer(target.createMCInstPrinter(
-      tm.getTargetTriple(), tm.getMCAsmInfo()->getAssemblerDialect(), *tm.getMCAsmInfo(), *tm.getMCInstrInfo(), *tm.getMCRegisterInfo()));
+  std::unique_ptr<MCInstPrinter> printer(
+      target.createMCInstPrinter(tm.getTargetTriple(), tm.getMCAsmInfo()->getAssemblerDialect(), *tm.getMCAsmInfo(),
+                                 *tm.getMCInstrInfo(), *tm.getMCRegisterInfo()));
   if (!decoder || !printer)
     throw error(stage::codegen, "this build of LLVM has no disassembler for the host");
   printer->setPrintBranchImmAsAddress(true);
 
-  std::unique_ptr<object::ObjectFile> file = value(object::ObjectFile::createObjectFile(MemoryBufferRef(object, "kernel")));
+  std::unique_ptr<object::ObjectFile> file =
+      value(object::ObjectFile::createObjectFile(MemoryBufferRef(object, "kernel")));
   std::string text;
   raw_string_ostream out(text);
   for (const object::SectionRef &section : file->sections()) {
@@ -48,8 +50,8 @@ std::string disassemble(StringRef object, const TargetMachine &tm) {
       continue;
     std::map<uint64_t, StringRef> labels, targets;
     for (const object::SymbolRef &symbol : file->symbols())
-      if (auto in = value(symbol.getSection()); in != file->section_end() && *in == section &&
-          value(symbol.getType()) == object::SymbolRef::ST_Function)
+      if (auto in = value(symbol.getSection());
+          in != file->section_end() && *in == section && value(symbol.getType()) == object::SymbolRef::ST_Function)
         labels[value(symbol.getAddress())] = value(symbol.getName());
     for (const object::SectionRef &relocations : file->sections())
       if (auto of = value(relocations.getRelocatedSection()); of != file->section_end() && *of == section)

@@ -1,5 +1,6 @@
 #pragma once
-// The "asm" stage of the CPU target: what is in the object file, not what another run of the code generator would print.
+// The "asm" stage of the CPU target: what is in the object file, not what another run of the code generator would
+// print.
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Target/TargetMachine.h"
 

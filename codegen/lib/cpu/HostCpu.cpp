@@ -1,4 +1,5 @@
-// Detects the host's vector unit. TESSERA_CPU_ISA lowers it, so that the code for older processors is tested on new ones.
+// Detects the host's vector unit. TESSERA_CPU_ISA lowers it, so that the code for older processors is tested on new
+// ones.
 #include "HostCpu.h"
 
 #include "llvm/ADT/StringMap.h"

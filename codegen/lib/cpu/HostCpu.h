@@ -6,8 +6,8 @@ namespace tessera::codegen {
 
 struct HostCpu {
   std::string triple, cpu, features;
-  unsigned vectorBytes = 16; ///< of the widest vector registers used
-  char mathIsa = 'b';        ///< letter of the vector function ABI: b SSE, d AVX2, e AVX-512, n NEON
+  unsigned vectorBytes = 16;   ///< of the widest vector registers used
+  char mathIsa = 'b';          ///< letter of the vector function ABI: b SSE, d AVX2, e AVX-512, n NEON
   bool halfConversion = false; ///< f16 <-> f32 in hardware
   unsigned lanes() const { return vectorBytes / 4; }
 };

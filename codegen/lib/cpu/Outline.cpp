@@ -71,7 +71,8 @@ void laneLoop(Builder &b, unsigned n, function_ref<void(Builder &, Value *)> bod
 
 void emitIf(Builder &b, Value *condition, function_ref<void(Builder &)> body) {
   Function *f = b.GetInsertBlock()->getParent();
-  BasicBlock *then = BasicBlock::Create(b.getContext(), "then", f), *after = BasicBlock::Create(b.getContext(), "after", f);
+  BasicBlock *then = BasicBlock::Create(b.getContext(), "then", f),
+             *after = BasicBlock::Create(b.getContext(), "after", f);
   b.CreateCondBr(condition, then, after);
   b.SetInsertPoint(then);
   body(b);
@@ -112,7 +113,8 @@ void storeLane(Builder &b, Value *memory, Value *lane, Value *value) {
   b.CreateStore(value, b.CreateGEP(value->getType(), memory, lane));
 }
 
-Value *mapLanes(Builder &b, Type *result, ArrayRef<Value *> args, function_ref<Value *(Builder &, ArrayRef<Value *>)> fn) {
+Value *mapLanes(Builder &b, Type *result, ArrayRef<Value *> args,
+                function_ref<Value *(Builder &, ArrayRef<Value *>)> fn) {
   SmallVector<Value *> memory = map_to_vector(args, [&](Value *v) { return spill(b, v); });
   Value *out = spill(b, Constant::getNullValue(result));
   laneLoop(b, cast<FixedVectorType>(result)->getNumElements(), [&](Builder &b, Value *lane) {

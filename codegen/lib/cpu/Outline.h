@@ -1,6 +1,7 @@
 #pragma once
 // Code that is long for vectors (a gather without hardware, a division, a call per lane) lives once a module in an
-// internal function instead of once a use: wide tiles use it hundreds of times, and must compile in well under a second.
+// internal function instead of once a use: wide tiles use it hundreds of times, and must compile in well under a
+// second.
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/IR/IRBuilder.h"
 
@@ -11,7 +12,8 @@ namespace tessera::codegen {
 using Builder = llvm::IRBuilderBase;
 using V = llvm::Value *;
 
-/// Lets a function keep and pass the host's widest vectors whole, and probe its stack so that overflow meets a guard page.
+/// Lets a function keep and pass the host's widest vectors whole, and probe its stack so that overflow meets a guard
+/// page.
 void setVectorAttributes(llvm::Function &f);
 
 /// Calls the internal function `name` of b's module, which `body` makes at its first use from the arguments.

@@ -1,7 +1,8 @@
 // Rewrites of a kernel's module before optimisation, where x86 would make long code, call functions that do not exist
 // everywhere, or differ from a GPU:
 //   - f16 and bf16 arithmetic is done in f32 and rounded after every operation, moves of them are moves of integers;
-//   - f32/f64 -> bf16 and f64 -> f16 round once, to nearest even, denormals kept (hardware bf16 conversion flushes them);
+//   - f32/f64 -> bf16 and f64 -> f16 round once, to nearest even, denormals kept (hardware bf16 conversion flushes
+//   them);
 //   - vector integer division is one outlined function a type, by f64 up to 32 bits, lane by lane for 64; so is fmod.
 #include "CpuTargetInfo.h"
 
@@ -17,7 +18,9 @@ using namespace llvm;
 
 namespace tessera::codegen {
 
-static bool isSmallFloat(Type *type) { return type->getScalarType()->isHalfTy() || type->getScalarType()->isBFloatTy(); }
+static bool isSmallFloat(Type *type) {
+  return type->getScalarType()->isHalfTy() || type->getScalarType()->isBFloatTy();
+}
 static Type *like(Type *shape, Type *elem) {
   if (auto *vector = dyn_cast<FixedVectorType>(shape))
     return FixedVectorType::get(elem, vector->getNumElements());
@@ -25,9 +28,10 @@ static Type *like(Type *shape, Type *elem) {
 }
 static V splatLike(Type *type, uint64_t value) { return ConstantInt::get(type, value); }
 
-// ---- conversions -------------------------------------------------------------------------------------------------------
+// ---- conversions --------------------------------------------------------------------------------------------------
 
-/// f64 -> f32 so that a second rounding to fewer bits gives what one rounding would: an inexact result gets an odd last bit.
+/// f64 -> f32 so that a second rounding to fewer bits gives what one rounding would: an inexact result gets an odd last
+/// bit.
 static V truncToOdd(Builder &b, V v) {
   Type *f32 = like(v->getType(), b.getFloatTy()), *i32 = like(v->getType(), b.getInt32Ty());
   V nearest = b.CreateFPTrunc(v, f32), back = b.CreateFPExt(nearest, v->getType());
@@ -66,8 +70,8 @@ static V widen(Builder &b, V v) {
   return b.CreateBitCast(b.CreateShl(bits, 16), f32);
 }
 
-/// A 64-bit integer that f64 holds exactly and that a later rounding to few bits takes for `v`: where v needs more than 53
-/// bits, the low ones become one that says whether any was set.
+/// A 64-bit integer that f64 holds exactly and that a later rounding to few bits takes for `v`: where v needs more than
+/// 53 bits, the low ones become one that says whether any was set.
 static V fitDouble(Builder &b, V v, bool isSigned) {
   Type *type = v->getType();
   if (type->getScalarSizeInBits() <= 53)
@@ -83,14 +87,17 @@ static V fitDouble(Builder &b, V v, bool isSigned) {
 /// Moves of f16 and bf16 as moves of 16-bit integers; nullptr where `inst` is none.
 static V movedAsBits(Builder &b, Instruction &inst) {
   Type *type = inst.getType();
-  auto bits = [&](Builder &b, V v) { return isSmallFloat(v->getType()) ? b.CreateBitCast(v, like(v->getType(), b.getInt16Ty())) : v; };
+  auto bits = [&](Builder &b, V v) {
+    return isSmallFloat(v->getType()) ? b.CreateBitCast(v, like(v->getType(), b.getInt16Ty())) : v;
+  };
   if (!isSmallFloat(type))
     return nullptr;
   V moved = nullptr;
   if (auto *select = dyn_cast<SelectInst>(&inst)) {
     moved = b.CreateSelect(select->getCondition(), bits(b, select->getTrueValue()), bits(b, select->getFalseValue()));
   } else if (auto *shuffle = dyn_cast<ShuffleVectorInst>(&inst)) {
-    moved = b.CreateShuffleVector(bits(b, shuffle->getOperand(0)), bits(b, shuffle->getOperand(1)), shuffle->getShuffleMask());
+    moved = b.CreateShuffleVector(bits(b, shuffle->getOperand(0)), bits(b, shuffle->getOperand(1)),
+                                  shuffle->getShuffleMask());
   } else if (isa<ExtractElementInst>(inst)) {
     moved = b.CreateExtractElement(bits(b, inst.getOperand(0)), inst.getOperand(1));
   } else if (isa<InsertElementInst>(inst)) {
@@ -119,17 +126,22 @@ static V widenedOperation(Builder &b, Instruction &inst) {
     switch (cast->getOpcode()) {
     case Instruction::FPTrunc:
       return isSmallFloat(type) && (type->getScalarType()->isBFloatTy() || from->getScalarType()->isDoubleTy())
-                 ? narrow(b, inst.getOperand(0), type) : nullptr;
+                 ? narrow(b, inst.getOperand(0), type)
+                 : nullptr;
     case Instruction::FPExt:
       if (!isSmallFloat(from) || (from->getScalarType()->isHalfTy() && type == f32))
         return nullptr;
       return type == f32 ? widen(b, inst.getOperand(0)) : b.CreateFPExt(widen(b, inst.getOperand(0)), type);
-    case Instruction::SIToFP: case Instruction::UIToFP:
+    case Instruction::SIToFP:
+    case Instruction::UIToFP:
       if (!isSmallFloat(type))
         return nullptr;
-      return narrow(b, b.CreateCast(cast->getOpcode(), fitDouble(b, inst.getOperand(0), isa<SIToFPInst>(inst)),
-                                    like(type, b.getDoubleTy())), type);
-    case Instruction::FPToSI: case Instruction::FPToUI:
+      return narrow(b,
+                    b.CreateCast(cast->getOpcode(), fitDouble(b, inst.getOperand(0), isa<SIToFPInst>(inst)),
+                                 like(type, b.getDoubleTy())),
+                    type);
+    case Instruction::FPToSI:
+    case Instruction::FPToUI:
       return isSmallFloat(from) ? b.CreateCast(cast->getOpcode(), widen(b, inst.getOperand(0)), type) : nullptr;
     default: return nullptr;
     }
@@ -151,14 +163,35 @@ static V widenedOperation(Builder &b, Instruction &inst) {
   switch (call->getIntrinsicID()) {
   case Intrinsic::fabs: return b.CreateBitCast(b.CreateAnd(bits(0), splatLike(i16, 0x7fff)), type);
   case Intrinsic::copysign:
-    return b.CreateBitCast(b.CreateOr(b.CreateAnd(bits(0), splatLike(i16, 0x7fff)), b.CreateAnd(bits(1), splatLike(i16, 0x8000))), type);
-  case Intrinsic::fptosi_sat: case Intrinsic::fptoui_sat:
+    return b.CreateBitCast(
+        b.CreateOr(b.CreateAnd(bits(0), splatLike(i16, 0x7fff)), b.CreateAnd(bits(1), splatLike(i16, 0x8000))), type);
+  case Intrinsic::fptosi_sat:
+  case Intrinsic::fptoui_sat:
     return b.CreateIntrinsic(call->getIntrinsicID(), {type, like(from, b.getFloatTy())}, {wide(inst.getOperand(0))});
-  case Intrinsic::minnum: case Intrinsic::maxnum: case Intrinsic::minimum: case Intrinsic::maximum:
-  case Intrinsic::minimumnum: case Intrinsic::maximumnum: case Intrinsic::fma: case Intrinsic::fmuladd: case Intrinsic::sqrt:
-  case Intrinsic::floor: case Intrinsic::ceil: case Intrinsic::trunc: case Intrinsic::round: case Intrinsic::roundeven:
-  case Intrinsic::rint: case Intrinsic::nearbyint: case Intrinsic::exp: case Intrinsic::exp2: case Intrinsic::log:
-  case Intrinsic::log2: case Intrinsic::log10: case Intrinsic::sin: case Intrinsic::cos: case Intrinsic::pow: {
+  case Intrinsic::minnum:
+  case Intrinsic::maxnum:
+  case Intrinsic::minimum:
+  case Intrinsic::maximum:
+  case Intrinsic::minimumnum:
+  case Intrinsic::maximumnum:
+  case Intrinsic::fma:
+  case Intrinsic::fmuladd:
+  case Intrinsic::sqrt:
+  case Intrinsic::floor:
+  case Intrinsic::ceil:
+  case Intrinsic::trunc:
+  case Intrinsic::round:
+  case Intrinsic::roundeven:
+  case Intrinsic::rint:
+  case Intrinsic::nearbyint:
+  case Intrinsic::exp:
+  case Intrinsic::exp2:
+  case Intrinsic::log:
+  case Intrinsic::log2:
+  case Intrinsic::log10:
+  case Intrinsic::sin:
+  case Intrinsic::cos:
+  case Intrinsic::pow: {
     SmallVector<V> args;
     for (V v : call->args())
       args.push_back(wide(v));
@@ -168,35 +201,37 @@ static V widenedOperation(Builder &b, Instruction &inst) {
   }
 }
 
-// ---- division ----------------------------------------------------------------------------------------------------------
+// ---- division -----------------------------------------------------------------------------------------------------
 
 static V outlinedDivision(Builder &b, BinaryOperator &op) {
   auto *type = dyn_cast<FixedVectorType>(op.getType());
   Instruction::BinaryOps code = op.getOpcode();
   if (type && code == Instruction::FRem)
-    return callOutlined(b, "frem." + typeName(type), type, {op.getOperand(0), op.getOperand(1)}, [&](Builder &b, ArrayRef<V> args) {
-      return mapLanes(b, type, args, [](Builder &b, ArrayRef<V> x) { return b.CreateFRem(x[0], x[1]); });
-    });
+    return callOutlined(
+        b, "frem." + typeName(type), type, {op.getOperand(0), op.getOperand(1)}, [&](Builder &b, ArrayRef<V> args) {
+          return mapLanes(b, type, args, [](Builder &b, ArrayRef<V> x) { return b.CreateFRem(x[0], x[1]); });
+        });
   bool isSigned = code == Instruction::SDiv || code == Instruction::SRem;
   bool remainder = code == Instruction::SRem || code == Instruction::URem;
   if (!type || isa<Constant>(op.getOperand(1)) || !(isSigned || remainder || code == Instruction::UDiv))
     return nullptr;
-  return callOutlined(b, Twine(op.getOpcodeName()) + "." + typeName(type), type, {op.getOperand(0), op.getOperand(1)},
-                      [&](Builder &b, ArrayRef<V> args) -> V {
-    if (type->getScalarSizeInBits() > 32)
-      return mapLanes(b, type, args, [&](Builder &b, ArrayRef<V> x) { return b.CreateBinOp(code, x[0], x[1]); });
-    // The quotient of 32-bit integers in f64 never rounds up to the next integer.
-    Type *f64 = like(type, b.getDoubleTy());
-    auto toFloat = [&](V v) { return isSigned ? b.CreateSIToFP(v, f64) : b.CreateUIToFP(v, f64); };
-    V ratio = b.CreateFDiv(toFloat(args[0]), toFloat(args[1]));
-    // Through 64 bits, so that INT_MIN / -1 wraps and x / 0 is a value, whatever the guards before.
-    V quotient = b.CreateIntrinsic(Intrinsic::fptosi_sat, {like(type, b.getInt64Ty()), f64}, {ratio});
-    quotient = b.CreateTrunc(quotient, type);
-    return remainder ? b.CreateSub(args[0], b.CreateMul(quotient, args[1])) : quotient;
-  });
+  return callOutlined(
+      b, Twine(op.getOpcodeName()) + "." + typeName(type), type, {op.getOperand(0), op.getOperand(1)},
+      [&](Builder &b, ArrayRef<V> args) -> V {
+        if (type->getScalarSizeInBits() > 32)
+          return mapLanes(b, type, args, [&](Builder &b, ArrayRef<V> x) { return b.CreateBinOp(code, x[0], x[1]); });
+        // The quotient of 32-bit integers in f64 never rounds up to the next integer.
+        Type *f64 = like(type, b.getDoubleTy());
+        auto toFloat = [&](V v) { return isSigned ? b.CreateSIToFP(v, f64) : b.CreateUIToFP(v, f64); };
+        V ratio = b.CreateFDiv(toFloat(args[0]), toFloat(args[1]));
+        // Through 64 bits, so that INT_MIN / -1 wraps and x / 0 is a value, whatever the guards before.
+        V quotient = b.CreateIntrinsic(Intrinsic::fptosi_sat, {like(type, b.getInt64Ty()), f64}, {ratio});
+        quotient = b.CreateTrunc(quotient, type);
+        return remainder ? b.CreateSub(args[0], b.CreateMul(quotient, args[1])) : quotient;
+      });
 }
 
-// ---- counting ----------------------------------------------------------------------------------------------------------
+// ---- counting -----------------------------------------------------------------------------------------------------
 
 /// Float operations of one instruction on tensors, as executed: a lane that holds a copy counts too.
 static unsigned flopsOf(Instruction &inst) {
@@ -211,9 +246,15 @@ static unsigned flopsOf(Instruction &inst) {
   if (!callee)
     return 0;
   switch (callee->getIntrinsicID()) {
-  case Intrinsic::fma: case Intrinsic::fmuladd: return 2 * lanes;
-  case Intrinsic::minnum: case Intrinsic::maxnum: case Intrinsic::minimum: case Intrinsic::maximum:
-  case Intrinsic::minimumnum: case Intrinsic::maximumnum: case Intrinsic::sqrt: return lanes;
+  case Intrinsic::fma:
+  case Intrinsic::fmuladd: return 2 * lanes;
+  case Intrinsic::minnum:
+  case Intrinsic::maxnum:
+  case Intrinsic::minimum:
+  case Intrinsic::maximum:
+  case Intrinsic::minimumnum:
+  case Intrinsic::maximumnum:
+  case Intrinsic::sqrt: return lanes;
   case Intrinsic::not_intrinsic: {
     StringRef name = callee->getName();
     return name.starts_with("_ZGV") || name.starts_with("tessera.math.") ? lanes : 0;

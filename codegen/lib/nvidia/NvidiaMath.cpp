@@ -37,7 +37,8 @@ V NvidiaTargetInfo::instruction(B &b, llvm::StringRef text, llvm::ArrayRef<V> ar
 V NvidiaTargetInfo::libraryCall(B &b, llvm::StringRef name, llvm::ArrayRef<V> args) {
   // libclc has OpenCL's names in the Itanium mangling.
   llvm::Type *type = args.front()->getType();
-  std::string symbol = "_Z" + std::to_string(name.size()) + name.str() + std::string(args.size(), type->isFloatTy() ? 'f' : 'd');
+  std::string symbol =
+      "_Z" + std::to_string(name.size()) + name.str() + std::string(args.size(), type->isFloatTy() ? 'f' : 'd');
   auto callee = b.GetInsertBlock()->getModule()->getOrInsertFunction(
       symbol, llvm::FunctionType::get(type, llvm::SmallVector<llvm::Type *>(args.size(), type), false));
   llvm::CallInst *call = b.CreateCall(callee, args);
@@ -55,7 +56,8 @@ void NvidiaTargetInfo::linkLibraries(llvm::Module &m) const {
   if (!preciseMath)
     for (llvm::Function &f : m)
       for (llvm::Instruction &i : llvm::make_early_inc_range(llvm::instructions(f)))
-        if (i.getOpcode() == llvm::Instruction::FDiv && i.getType()->isFloatTy() && i.hasMetadata(llvm::LLVMContext::MD_fpmath)) {
+        if (i.getOpcode() == llvm::Instruction::FDiv && i.getType()->isFloatTy() &&
+            i.hasMetadata(llvm::LLVMContext::MD_fpmath)) {
           llvm::IRBuilder<> b(&i);
           i.replaceAllUsesWith(instruction(b, "div.full.f32", {i.getOperand(0), i.getOperand(1)}));
           i.eraseFromParent();
@@ -88,36 +90,60 @@ bool NvidiaTargetInfo::hasNative(MathFn fn, llvm::Type *) const {
          fn == MathFn::Round;
 }
 
+/// sin(x + quadrant * pi/2) for f32, within 1 ulp of 1 up to |x| = 1e5. sin.approx would be shorter, but is off by
+/// 2^-20.5.
+static V sineOrCosine(llvm::IRBuilderBase &b, V x, int quadrant) {
+  llvm::Type *type = x->getType();
+  auto number = [&](double value) { return llvm::ConstantFP::get(type, value); };
+  auto fma = [&](V u, V v, V w) -> V { return b.CreateIntrinsic(Intrinsic::fma, {type}, {u, v, w}); };
+  auto polynomial = [&](V at, std::initializer_list<double> coefficients) {
+    V sum = nullptr;
+    for (double c : coefficients)
+      sum = sum ? fma(sum, at, number(c)) : number(c);
+    return sum;
+  };
+  // Subtract the nearest multiple of pi/2, which three floats hold: |rest| <= pi/4.
+  V turns = b.CreateUnaryIntrinsic(Intrinsic::rint, b.CreateFMul(x, number(2 * std::numbers::inv_pi)));
+  V rest = x;
+  double left = std::numbers::pi / 2;
+  for (int i = 0; i < 3; ++i) {
+    float part = float(left);
+    rest = fma(turns, number(-double(part)), rest);
+    left -= part;
+  }
+  V square = b.CreateFMul(rest, rest);
+  // Minimax polynomials on [-pi/4, pi/4].
+  V sine =
+      fma(b.CreateFMul(rest, square), polynomial(square, {-1.9515295891e-4, 8.3321608736e-3, -1.6666654611e-1}), rest);
+  V cosine = fma(b.CreateFMul(square, square),
+                 polynomial(square, {2.443315711809948e-5, -1.388731625493765e-3, 4.166664568298827e-2}),
+                 fma(square, number(-0.5), number(1)));
+  V count = b.CreateAdd(b.CreateIntrinsic(b.getInt32Ty(), Intrinsic::nvvm_f2i_rz, {turns}), b.getInt32(quadrant));
+  auto bit = [&](unsigned mask) { return b.CreateICmpNE(b.CreateAnd(count, mask), b.getInt32(0)); };
+  V value = b.CreateSelect(bit(1), cosine, sine);
+  return b.CreateSelect(bit(2), b.CreateFNeg(value), value);
+}
+
 V NvidiaTargetInfo::math(B &b, MathFn fn, llvm::ArrayRef<V> args, bool precise) {
   V x = args.front();
   bool fast = x->getType()->isFloatTy() && !precise;
   auto number = [&](double value) { return llvm::ConstantFP::get(x->getType(), value); };
   auto libm = [&](llvm::StringRef name) { return libraryCall(b, name, args); };
   auto log2 = [&] { return instruction(b, "lg2.approx.f32", x); };
-  auto reduced = [&]() -> V {
-    // sin.approx and cos.approx are good near zero only: subtract the nearest multiple of 2 pi, which three floats hold.
-    V turns = b.CreateUnaryIntrinsic(Intrinsic::rint, b.CreateFMul(x, number(0.5 * std::numbers::inv_pi)));
-    V rest = x;
-    double left = 2 * std::numbers::pi;
-    for (int i = 0; i < 3; ++i) {
-      float part = float(left);
-      rest = b.CreateIntrinsic(Intrinsic::fma, {x->getType()}, {turns, number(-double(part)), rest});
-      left -= part;
-    }
-    return rest;
-  };
   switch (fn) {
-  case MathFn::Exp: return fast ? instruction(b, "ex2.approx.ftz.f32", b.CreateFMul(x, number(std::numbers::log2e))) : libm("exp");
+  case MathFn::Exp:
+    return fast ? instruction(b, "ex2.approx.ftz.f32", b.CreateFMul(x, number(std::numbers::log2e))) : libm("exp");
   case MathFn::Exp2: return fast ? instruction(b, "ex2.approx.ftz.f32", x) : libm("exp2");
   case MathFn::Log: return fast ? b.CreateFMul(log2(), number(std::numbers::ln2)) : libm("log");
   case MathFn::Log2: return fast ? log2() : libm("log2");
-  case MathFn::Log10: return fast ? b.CreateFMul(log2(), number(std::numbers::ln2 / std::numbers::ln10)) : libm("log10");
+  case MathFn::Log10:
+    return fast ? b.CreateFMul(log2(), number(std::numbers::ln2 / std::numbers::ln10)) : libm("log10");
   case MathFn::Sqrt: return fast ? instruction(b, "sqrt.approx.f32", x) : b.CreateUnaryIntrinsic(Intrinsic::sqrt, x);
   case MathFn::Rsqrt:
     return fast ? instruction(b, "rsqrt.approx.f32", x)
                 : b.CreateFDiv(number(1), b.CreateUnaryIntrinsic(Intrinsic::sqrt, x));
-  case MathFn::Sin: return fast ? instruction(b, "sin.approx.f32", reduced()) : libm("sin");
-  case MathFn::Cos: return fast ? instruction(b, "cos.approx.f32", reduced()) : libm("cos");
+  case MathFn::Sin: return fast ? sineOrCosine(b, x, 0) : libm("sin");
+  case MathFn::Cos: return fast ? sineOrCosine(b, x, 1) : libm("cos");
   case MathFn::Div: return fast ? instruction(b, "div.full.f32", args) : b.CreateFDiv(x, args[1]);
   case MathFn::Tan: return libm("tan");
   case MathFn::Tanh: return libm("tanh");

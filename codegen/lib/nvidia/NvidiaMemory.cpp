@@ -1,5 +1,5 @@
-// Loads and stores. What LLVM can say itself (no predicate, no cache hint) is plain IR, so that it can fold addresses and
-// reorder; the rest is inline PTX.
+// Loads and stores. What LLVM can say itself (no predicate, no cache hint) is plain IR, so that it can fold addresses
+// and reorder; the rest is inline PTX.
 #include "NvidiaTargetInfo.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -90,7 +90,8 @@ std::string globalOpcode(llvm::StringRef base, const AccessHints &hints) {
     return opcode + ".volatile.global";
   opcode += ".global" + cacheSuffix(hints.cache).str();
   if (usesPolicy(hints))
-    opcode += hints.evict == EvictionPolicy::EvictFirst ? ".L1::evict_first.L2::cache_hint" : ".L1::evict_last.L2::cache_hint";
+    opcode += hints.evict == EvictionPolicy::EvictFirst ? ".L1::evict_first.L2::cache_hint"
+                                                        : ".L1::evict_last.L2::cache_hint";
   return opcode;
 }
 
@@ -119,7 +120,9 @@ void plainStore(llvm::IRBuilderBase &b, llvm::Type *elem, V ptr, llvm::ArrayRef<
   b.CreateAlignedStore(stored, ptr, llvm::Align(alignment));
 }
 
-unsigned bytesOf(llvm::Type *elem) { return elem->isPointerTy() ? 8 : elem->getPrimitiveSizeInBits().getFixedValue() / 8; }
+unsigned bytesOf(llvm::Type *elem) {
+  return elem->isPointerTy() ? 8 : elem->getPrimitiveSizeInBits().getFixedValue() / 8;
+}
 
 } // namespace
 
@@ -132,8 +135,8 @@ V NvidiaTargetInfo::cachePolicy(B &b, EvictionPolicy policy) {
   return call;
 }
 
-llvm::SmallVector<V> NvidiaTargetInfo::predicatedLoad(B &b, llvm::Twine opcode, llvm::Type *elem, unsigned vec, V ptr, V pred,
-                                                      llvm::ArrayRef<V> other, V policy) {
+llvm::SmallVector<V> NvidiaTargetInfo::predicatedLoad(B &b, llvm::Twine opcode, llvm::Type *elem, unsigned vec, V ptr,
+                                                      V pred, llvm::ArrayRef<V> other, V policy) {
   Words words(b, elem, vec);
   std::string text, constraints;
   llvm::SmallVector<V> operands;
@@ -177,8 +180,8 @@ llvm::SmallVector<V> NvidiaTargetInfo::predicatedLoad(B &b, llvm::Twine opcode, 
   return values;
 }
 
-void NvidiaTargetInfo::predicatedStore(B &b, llvm::Twine opcode, llvm::Type *elem, V ptr, V pred, llvm::ArrayRef<V> values,
-                                       V policy) {
+void NvidiaTargetInfo::predicatedStore(B &b, llvm::Twine opcode, llvm::Type *elem, V ptr, V pred,
+                                       llvm::ArrayRef<V> values, V policy) {
   Words words(b, elem, values.size());
   llvm::SmallVector<V> operands = words.pack(b, values);
   std::string constraints;
@@ -186,7 +189,8 @@ void NvidiaTargetInfo::predicatedStore(B &b, llvm::Twine opcode, llvm::Type *ele
     constraints += (i ? "," : "") + std::string(1, words.constraint());
   constraints += ptr->getType()->getPointerAddressSpace() == 3 ? ",r" : ",l";
   operands.push_back(ptr);
-  std::string text = opcode.str() + words.suffix() + " [$" + std::to_string(words.count) + "], " + operandList(0, words.count);
+  std::string text =
+      opcode.str() + words.suffix() + " [$" + std::to_string(words.count) + "], " + operandList(0, words.count);
   if (policy) {
     text += ", $" + std::to_string(operands.size());
     operands.push_back(policy);
@@ -201,7 +205,8 @@ void NvidiaTargetInfo::predicatedStore(B &b, llvm::Twine opcode, llvm::Type *ele
   for (V v : operands)
     types.push_back(v->getType());
   auto *type = llvm::FunctionType::get(b.getVoidTy(), types, false);
-  b.CreateCall(type, llvm::InlineAsm::get(type, text + ";", constraints + ",~{memory}", /*hasSideEffects=*/true), operands);
+  b.CreateCall(type, llvm::InlineAsm::get(type, text + ";", constraints + ",~{memory}", /*hasSideEffects=*/true),
+               operands);
 }
 
 llvm::SmallVector<V> NvidiaTargetInfo::loadGlobal(B &b, llvm::Type *elem, unsigned vec, V ptr, V pred,
@@ -212,7 +217,8 @@ llvm::SmallVector<V> NvidiaTargetInfo::loadGlobal(B &b, llvm::Type *elem, unsign
                         usesPolicy(hints) ? cachePolicy(b, hints.evict) : nullptr);
 }
 
-void NvidiaTargetInfo::storeGlobal(B &b, llvm::Type *elem, V ptr, V pred, llvm::ArrayRef<V> values, const AccessHints &hints) {
+void NvidiaTargetInfo::storeGlobal(B &b, llvm::Type *elem, V ptr, V pred, llvm::ArrayRef<V> values,
+                                   const AccessHints &hints) {
   if (!pred && isPlain(hints))
     return plainStore(b, elem, ptr, values, hints.alignment);
   predicatedStore(b, globalOpcode("st", hints), elem, ptr, pred, values,
@@ -239,14 +245,16 @@ V NvidiaTargetInfo::sharedPointer(B &b, V offset) {
   return b.CreateGEP(b.getInt8Ty(), sharedMemory, offset);
 }
 
-llvm::SmallVector<V> NvidiaTargetInfo::loadShared(B &b, llvm::Type *elem, unsigned vec, V offset, V pred, llvm::ArrayRef<V>) {
+llvm::SmallVector<V> NvidiaTargetInfo::loadShared(B &b, llvm::Type *elem, unsigned vec, V offset, V pred,
+                                                  llvm::ArrayRef<V>) {
   V ptr = sharedPointer(b, offset);
   if (!pred)
     return plainLoad(b, elem, vec, ptr, vec * bytesOf(elem));
   return predicatedLoad(b, "ld.shared", elem, vec, ptr, pred, {}, nullptr);
 }
 
-void NvidiaTargetInfo::storeShared(B &b, llvm::Type *elem, V offset, V pred, llvm::ArrayRef<V> values, llvm::ArrayRef<V>) {
+void NvidiaTargetInfo::storeShared(B &b, llvm::Type *elem, V offset, V pred, llvm::ArrayRef<V> values,
+                                   llvm::ArrayRef<V>) {
   V ptr = sharedPointer(b, offset);
   if (!pred)
     return plainStore(b, elem, ptr, values, values.size() * bytesOf(elem));

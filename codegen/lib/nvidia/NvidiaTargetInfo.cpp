@@ -6,8 +6,8 @@
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Support/CommandLine.h"
-#include "llvm/Support/raw_ostream.h"
 #include "llvm/Support/TargetSelect.h"
+#include "llvm/Support/raw_ostream.h"
 
 #include <chrono>
 #include <fmt/format.h>
@@ -30,8 +30,8 @@ NvidiaArch nvidiaArch(llvm::StringRef arch) {
   static constexpr struct {
     llvm::StringLiteral name;
     NvidiaArch facts;
-  } known[] = {{"sm_80", {80, 74}},    {"sm_86", {86, 74}},    {"sm_87", {87, 74}},    {"sm_89", {89, 78}},
-               {"sm_90", {90, 78}},    {"sm_90a", {90, 80}},   {"sm_100", {100, 86}},  {"sm_100a", {100, 86}},
+  } known[] = {{"sm_80", {80, 74}},    {"sm_86", {86, 74}},   {"sm_87", {87, 74}},    {"sm_89", {89, 78}},
+               {"sm_90", {90, 78}},    {"sm_90a", {90, 80}},  {"sm_100", {100, 86}},  {"sm_100a", {100, 86}},
                {"sm_103a", {103, 88}}, {"sm_120", {120, 87}}, {"sm_120a", {120, 87}}, {"sm_121a", {121, 88}}};
   std::string names;
   for (auto &entry : known) {
@@ -67,11 +67,11 @@ std::unique_ptr<llvm::TargetMachine> NvidiaTargetInfo::createTargetMachine(const
   if (!found)
     throw error(stage::internal, "LLVM was built without the NVPTX target: " + message);
   llvm::TargetOptions target;
-  // The kernel's own operations carry the flag that lets them fuse; libclc's must not: its exact sums and products of pairs
-  // would be lost.
+  // The kernel's own operations carry the flag that lets them fuse; libclc's must not: its exact sums and products of
+  // pairs would be lost.
   target.AllowFPOpFusion = options.enable_fp_fusion ? llvm::FPOpFusion::Standard : llvm::FPOpFusion::Strict;
-  return std::unique_ptr<llvm::TargetMachine>(found->createTargetMachine(triple, arch, fmt::format("+ptx{}", facts.ptx), target,
-                                                                         llvm::Reloc::PIC_, std::nullopt,
+  return std::unique_ptr<llvm::TargetMachine>(found->createTargetMachine(triple, arch, fmt::format("+ptx{}", facts.ptx),
+                                                                         target, llvm::Reloc::PIC_, std::nullopt,
                                                                          llvm::CodeGenOptLevel::Aggressive));
 }
 
@@ -97,9 +97,9 @@ llvm::Function *NvidiaTargetInfo::createKernel(llvm::Module &m, B &b, llvm::Stri
   for (llvm::Argument &arg : kernel->args())
     args.push_back(&arg);
   if (sharedBytes) {
-    sharedMemory = new llvm::GlobalVariable(m, llvm::ArrayType::get(b.getInt8Ty(), 0), false,
-                                            llvm::GlobalValue::ExternalLinkage, nullptr, "shared_memory", nullptr,
-                                            llvm::GlobalValue::NotThreadLocal, 3);
+    sharedMemory =
+        new llvm::GlobalVariable(m, llvm::ArrayType::get(b.getInt8Ty(), 0), false, llvm::GlobalValue::ExternalLinkage,
+                                 nullptr, "shared_memory", nullptr, llvm::GlobalValue::NotThreadLocal, 3);
     sharedMemory->setAlignment(llvm::Align(16));
   }
   b.SetInsertPoint(llvm::BasicBlock::Create(m.getContext(), "entry", kernel));
@@ -114,7 +114,8 @@ V NvidiaTargetInfo::programId(B &b, unsigned axis) {
 }
 
 V NvidiaTargetInfo::numPrograms(B &b, unsigned axis) {
-  static constexpr Intrinsic::ID ids[] = {Intrinsic::nvvm_read_ptx_sreg_nctaid_x, Intrinsic::nvvm_read_ptx_sreg_nctaid_y,
+  static constexpr Intrinsic::ID ids[] = {Intrinsic::nvvm_read_ptx_sreg_nctaid_x,
+                                          Intrinsic::nvvm_read_ptx_sreg_nctaid_y,
                                           Intrinsic::nvvm_read_ptx_sreg_nctaid_z};
   return specialRegister(b, ids[axis], axis ? 0x10000 : 0x80000000);
 }
@@ -126,9 +127,7 @@ void NvidiaTargetInfo::barrier(B &b) {
 /// Shuffles move 32 bits: narrower values are widened, wider ones go in two halves.
 V NvidiaTargetInfo::shuffle(B &b, V v, Intrinsic::ID id, V operand) {
   llvm::Type *type = v->getType();
-  auto exchange = [&](V word) {
-    return b.CreateIntrinsic(id, {}, {b.getInt32(-1), word, operand, b.getInt32(31)});
-  };
+  auto exchange = [&](V word) { return b.CreateIntrinsic(id, {}, {b.getInt32(-1), word, operand, b.getInt32(31)}); };
   unsigned bits = type->isPointerTy() ? 64 : type->getPrimitiveSizeInBits().getFixedValue();
   V integer = type->isPointerTy() ? b.CreatePtrToInt(v, b.getInt64Ty()) : b.CreateBitCast(v, b.getIntNTy(bits));
   V result = nullptr;
@@ -172,7 +171,8 @@ void NvidiaTargetInfo::assertTrue(B &b, V cond, llvm::StringRef message) {
   b.CreateCondBr(cond, next, fail);
   b.SetInsertPoint(fail);
   llvm::Type *pointer = b.getPtrTy();
-  auto function = m.getOrInsertFunction("__assertfail", b.getVoidTy(), pointer, pointer, b.getInt32Ty(), pointer, b.getInt64Ty());
+  auto function =
+      m.getOrInsertFunction("__assertfail", b.getVoidTy(), pointer, pointer, b.getInt32Ty(), pointer, b.getInt64Ty());
   std::string file;
   unsigned line = 0;
   if (const llvm::DebugLoc &at = b.getCurrentDebugLocation()) {
@@ -181,11 +181,13 @@ void NvidiaTargetInfo::assertTrue(B &b, V cond, llvm::StringRef message) {
   }
   auto text = [&](llvm::StringRef s) { return b.CreateAddrSpaceCast(b.CreateGlobalString(s, "", 1), pointer); };
   b.CreateCall(function, {text(message), text(file), b.getInt32(line), text(kernel->getName()), b.getInt64(1)});
-  b.CreateBr(next); // __assertfail does not return; keeping the edge keeps control flow uniform for the barriers after it
+  b.CreateBr(
+      next); // __assertfail does not return; keeping the edge keeps control flow uniform for the barriers after it
   b.SetInsertPoint(next);
 }
 
-void NvidiaTargetInfo::print(B &b, llvm::StringRef prefix, llvm::ArrayRef<V> values, llvm::ArrayRef<bool> isSigned, bool hex) {
+void NvidiaTargetInfo::print(B &b, llvm::StringRef prefix, llvm::ArrayRef<V> values, llvm::ArrayRef<bool> isSigned,
+                             bool hex) {
   llvm::Module &m = *b.GetInsertBlock()->getModule();
   llvm::Type *pointer = b.getPtrTy();
   auto function = m.getOrInsertFunction("vprintf", b.getInt32Ty(), pointer, pointer);
@@ -233,7 +235,9 @@ void NvidiaTargetInfo::print(B &b, llvm::StringRef prefix, llvm::ArrayRef<V> val
 void NvidiaTargetInfo::emitMachineCode(llvm::Module &m, llvm::TargetMachine &tm, compiled_kernel &out,
                                        llvm::StringRef lastStage) const {
   using clock = std::chrono::steady_clock;
-  auto since = [](clock::time_point start) { return std::chrono::duration<double, std::milli>(clock::now() - start).count(); };
+  auto since = [](clock::time_point start) {
+    return std::chrono::duration<double, std::milli>(clock::now() - start).count();
+  };
   auto start = clock::now();
   llvm::SmallString<0> ptx;
   {

@@ -1,5 +1,6 @@
 #pragma once
-// NVIDIA GPUs through LLVM's NVPTX backend and ptxas. A lane value is a plain value: the code is written for one thread.
+// NVIDIA GPUs through LLVM's NVPTX backend and ptxas. A lane value is a plain value: the code is written for one
+// thread.
 #include <tessera/codegen/TargetInfo.h>
 
 namespace tessera::codegen {
@@ -22,7 +23,8 @@ public:
   unsigned globalAddressSpace() const override { return 1; }
   std::unique_ptr<llvm::TargetMachine> createTargetMachine(const compile_options &options) const override;
   llvm::Function *createKernel(llvm::Module &m, B &b, llvm::StringRef name, llvm::ArrayRef<llvm::Type *> types,
-                               llvm::SmallVectorImpl<V> &args, const compile_options &options, unsigned sharedBytes) override;
+                               llvm::SmallVectorImpl<V> &args, const compile_options &options,
+                               unsigned sharedBytes) override;
   void finishKernel(B &b) override { b.CreateRetVoid(); }
   void linkLibraries(llvm::Module &m) const override;
 
@@ -44,7 +46,8 @@ public:
   void storeGlobal(B &b, llvm::Type *elem, V ptr, V pred, llvm::ArrayRef<V> values, const AccessHints &hints) override;
   V loadUniform(B &b, llvm::Type *elem, V ptr, V pred, V other, const AccessHints &hints) override;
   void storeUniform(B &b, V ptr, V pred, V value, const AccessHints &hints) override;
-  llvm::SmallVector<V> loadShared(B &b, llvm::Type *elem, unsigned vec, V offset, V pred, llvm::ArrayRef<V> tags) override;
+  llvm::SmallVector<V> loadShared(B &b, llvm::Type *elem, unsigned vec, V offset, V pred,
+                                  llvm::ArrayRef<V> tags) override;
   void storeShared(B &b, llvm::Type *elem, V offset, V pred, llvm::ArrayRef<V> values, llvm::ArrayRef<V> tags) override;
 
   V math(B &b, MathFn fn, llvm::ArrayRef<V> args, bool precise) override;
@@ -84,6 +87,7 @@ struct Assembled {
 /// Path of ptxas: TESSERA_PTXAS, $CUDA_HOME/bin, PATH, /usr/local/cuda/bin; empty where there is none.
 std::string findPtxas();
 /// Throws tessera::error (stage assemble) with the assembler's text.
-Assembled assemblePtx(const std::string &ptxas, llvm::StringRef ptx, llvm::StringRef arch, const compile_options &options);
+Assembled assemblePtx(const std::string &ptxas, llvm::StringRef ptx, llvm::StringRef arch,
+                      const compile_options &options);
 
 } // namespace tessera::codegen

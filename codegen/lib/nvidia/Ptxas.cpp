@@ -85,7 +85,8 @@ int numberIn(llvm::StringRef text, llvm::StringRef pattern) {
 
 } // namespace
 
-Assembled assemblePtx(const std::string &ptxas, llvm::StringRef ptx, llvm::StringRef arch, const compile_options &options) {
+Assembled assemblePtx(const std::string &ptxas, llvm::StringRef ptx, llvm::StringRef arch,
+                      const compile_options &options) {
   TemporaryFile source("ptx"), object("cubin"), log("log");
   {
     std::error_code failed;

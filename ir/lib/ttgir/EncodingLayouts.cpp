@@ -10,8 +10,8 @@ namespace {
 
 unsigned log2of(uint64_t powerOfTwo) { return llvm::countr_zero(powerOfTwo); }
 
-/// Builds a layout dimension by dimension: each dimension's coordinate bits are handed out from the lowest up, to register,
-/// lane and warp bits in the order they are asked for.
+/// Builds a layout dimension by dimension: each dimension's coordinate bits are handed out from the lowest up, to
+/// register, lane and warp bits in the order they are asked for.
 class LayoutBuilder {
 public:
   explicit LayoutBuilder(ArrayRef<int64_t> shape)
@@ -103,7 +103,8 @@ SmallVector<unsigned> permuted(ArrayRef<unsigned> values, ArrayRef<int32_t> orde
 }
 /// `order` of the transposed layout: where each dimension went.
 SmallVector<unsigned> renamed(ArrayRef<unsigned> dims, ArrayRef<int32_t> order) {
-  return llvm::map_to_vector(dims, [&](unsigned dim) { return unsigned(llvm::find(order, int32_t(dim)) - order.begin()); });
+  return llvm::map_to_vector(dims,
+                             [&](unsigned dim) { return unsigned(llvm::find(order, int32_t(dim)) - order.begin()); });
 }
 SmallVector<unsigned> permutedBases(ArrayRef<unsigned> bases, ArrayRef<int32_t> order) {
   SmallVector<unsigned> result;
@@ -123,7 +124,7 @@ SmallVector<unsigned> coordinates(const LinearLayout &layout, HwDim dim) {
 
 } // namespace
 
-//===- distributed encodings ------------------------------------------------------------------------------------------===//
+// ---- distributed encodings ------------------------------------------------------------------------------------------
 
 unsigned BlockedEncodingAttr::getRank() const { return getOrder().size(); }
 
@@ -147,8 +148,8 @@ Attribute BlockedEncodingAttr::transpose(ArrayRef<int32_t> order) const {
 }
 
 BlockedEncodingAttr BlockedEncodingAttr::get(MLIRContext *context, ArrayRef<int64_t> shape,
-                                             ArrayRef<unsigned> sizePerThread, ArrayRef<unsigned> order, unsigned numWarps,
-                                             unsigned threadsPerWarp) {
+                                             ArrayRef<unsigned> sizePerThread, ArrayRef<unsigned> order,
+                                             unsigned numWarps, unsigned threadsPerWarp) {
   SmallVector<unsigned> lanes(order.size(), 1), warps(order.size(), 1);
   unsigned freeLanes = threadsPerWarp, freeWarps = numWarps;
   for (unsigned dim : order) {
@@ -209,7 +210,7 @@ LinearEncodingAttr LinearEncodingAttr::get(MLIRContext *context, const LinearLay
   return get(context, layout.rank(), registers, lanes, warps, blocks);
 }
 
-//===- shared encodings -----------------------------------------------------------------------------------------------===//
+// ---- shared encodings -----------------------------------------------------------------------------------------------
 
 unsigned SwizzledSharedEncodingAttr::getRank() const { return getOrder().size(); }
 
@@ -280,7 +281,7 @@ uint64_t PaddedSharedEncodingAttr::paddedOffset(uint64_t i) const {
   return offset;
 }
 
-//===- layouts of tensors ---------------------------------------------------------------------------------------------===//
+// ---- layouts of tensors ---------------------------------------------------------------------------------------------
 
 LinearLayout toLinearLayout(ArrayRef<int64_t> shape, Attribute encoding) {
   if (auto layout = dyn_cast_or_null<DistributedEncoding>(encoding))
@@ -352,7 +353,7 @@ Attribute encodingOf(MLIRContext *context, const LinearLayout &layout) {
   return LinearEncodingAttr::get(context, layout);
 }
 
-//===- encodings of results -------------------------------------------------------------------------------------------===//
+// ---- encodings of results -------------------------------------------------------------------------------------------
 
 /// Whether the source has an encoding to work with; `none` is set if it has no encoding at all.
 static DistributedEncoding encodingIn(RankedTensorType src, bool &none) {
@@ -424,7 +425,8 @@ InferredEncoding inferJoin(RankedTensorType src) {
   return mapLayout(src, [&](const LinearLayout &layout) {
     SmallVector<int64_t> shape(layout.shape());
     shape.push_back(2);
-    return withRegisters(layout, shape, [](uint64_t basis) { return basis << 1; }, 1, std::nullopt);
+    return withRegisters(
+        layout, shape, [](uint64_t basis) { return basis << 1; }, 1, std::nullopt);
   });
 }
 
@@ -459,7 +461,8 @@ InferredEncoding inferCat(RankedTensorType src) {
   return mapLayout(src, [&](const LinearLayout &layout) {
     SmallVector<int64_t> shape(layout.shape());
     shape[0] *= 2;
-    return withRegisters(layout, shape, [](uint64_t basis) { return basis; }, std::nullopt, uint64_t(layout.numElements()));
+    return withRegisters(
+        layout, shape, [](uint64_t basis) { return basis; }, std::nullopt, uint64_t(layout.numElements()));
   });
 }
 

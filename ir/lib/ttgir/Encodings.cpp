@@ -70,7 +70,9 @@ public:
     return success();
   }
 
-  ParseResult error(StringRef key, const Twine &message) { return parser.emitError(loc) << "'" << key << "' " << message; }
+  ParseResult error(StringRef key, const Twine &message) {
+    return parser.emitError(loc) << "'" << key << "' " << message;
+  }
   EmitError emitter() {
     emit = [this] { return parser.emitError(loc); };
     return emit;
@@ -171,7 +173,7 @@ LogicalResult verifyTensor(ArrayRef<int64_t> shape, unsigned rank, EmitError emi
   return success();
 }
 
-/// Rank over F2 of basis vectors given as coordinates, and the bits of each dimension they reach.
+/// Rank over F2 of basis vectors given as coordinates.
 unsigned f2Rank(ArrayRef<unsigned> bases, unsigned rank) {
   using Row = std::array<uint32_t, maxRank>;
   SmallVector<Row> rows;
@@ -207,7 +209,7 @@ LogicalResult verifySurjective(EmitError emitError, ArrayRef<unsigned> bases, un
 
 } // namespace
 
-//===- blocked --------------------------------------------------------------------------------------------------------===//
+// ---- blocked --------------------------------------------------------------------------------------------------------
 
 LogicalResult BlockedEncodingAttr::verify(EmitError emitError, ArrayRef<unsigned> sizePerThread,
                                           ArrayRef<unsigned> threadsPerWarp, ArrayRef<unsigned> warpsPerCTA,
@@ -247,7 +249,7 @@ void BlockedEncodingAttr::print(AsmPrinter &printer) const {
   printer << "}>";
 }
 
-//===- slice ----------------------------------------------------------------------------------------------------------===//
+// ---- slice ----------------------------------------------------------------------------------------------------------
 
 LogicalResult SliceEncodingAttr::verify(EmitError emitError, unsigned dim, DistributedEncoding parent) {
   if (!parent)
@@ -277,10 +279,11 @@ void SliceEncodingAttr::print(AsmPrinter &printer) const {
   printer << "<{dim = " << getDim() << ", parent = " << getParent() << "}>";
 }
 
-//===- linear ---------------------------------------------------------------------------------------------------------===//
+// ---- linear ---------------------------------------------------------------------------------------------------------
 
 LogicalResult LinearEncodingAttr::verify(EmitError emitError, unsigned rank, ArrayRef<unsigned> registers,
-                                         ArrayRef<unsigned> lanes, ArrayRef<unsigned> warps, ArrayRef<unsigned> blocks) {
+                                         ArrayRef<unsigned> lanes, ArrayRef<unsigned> warps,
+                                         ArrayRef<unsigned> blocks) {
   if (rank == 0 || rank > maxRank)
     return emitError() << "a linear layout needs at least one basis vector, of 1 to " << maxRank << " entries";
   List all;
@@ -317,10 +320,10 @@ void LinearEncodingAttr::print(AsmPrinter &printer) const {
   printer << "}>";
 }
 
-//===- swizzled_shared ------------------------------------------------------------------------------------------------===//
+// ---- swizzled_shared ------------------------------------------------------------------------------------------------
 
-LogicalResult SwizzledSharedEncodingAttr::verify(EmitError emitError, unsigned vec, unsigned perPhase, unsigned maxPhase,
-                                                 ArrayRef<unsigned> order, ArrayRef<unsigned> cga) {
+LogicalResult SwizzledSharedEncodingAttr::verify(EmitError emitError, unsigned vec, unsigned perPhase,
+                                                 unsigned maxPhase, ArrayRef<unsigned> order, ArrayRef<unsigned> cga) {
   unsigned parameters[] = {vec, perPhase, maxPhase};
   if (failed(verifyOrder(emitError, order)) ||
       failed(verifyPowersOfTwo(emitError, "vec, perPhase, maxPhase", parameters, 3, 1u << 20)))
@@ -348,7 +351,7 @@ void SwizzledSharedEncodingAttr::print(AsmPrinter &printer) const {
   printer << "}>";
 }
 
-//===- padded_shared --------------------------------------------------------------------------------------------------===//
+// ---- padded_shared --------------------------------------------------------------------------------------------------
 
 LogicalResult PaddedSharedEncodingAttr::verify(EmitError emitError, ArrayRef<unsigned> intervals,
                                                ArrayRef<unsigned> paddings, unsigned rank, ArrayRef<unsigned> offsets,
@@ -357,7 +360,8 @@ LogicalResult PaddedSharedEncodingAttr::verify(EmitError emitError, ArrayRef<uns
     return emitError() << "padded_shared needs 1 to 20 interval:+padding pairs";
   for (auto [interval, padding] : llvm::zip(intervals, paddings))
     if (interval == 0 || (interval & (interval - 1)) || padding == 0)
-      return emitError() << "an interval is a power of two and a padding is not 0, unlike " << interval << ":+" << padding;
+      return emitError() << "an interval is a power of two and a padding is not 0, unlike " << interval << ":+"
+                         << padding;
   if (rank == 0 || rank > maxRank)
     return emitError() << "padded_shared needs basis vectors of 1 to " << maxRank << " entries";
   if (offsets.size() % rank || offsets.size() / rank > 20 || blocks.size() % rank || blocks.size() / rank > 4)
@@ -385,7 +389,8 @@ Attribute PaddedSharedEncodingAttr::parse(AsmParser &parser, Type) {
   if (!reader.has("order")) {
     if (reader.bases("offset", rank, offsets) || reader.bases("block", rank, blocks) || reader.close())
       return {};
-    return getChecked(reader.emitter(), parser.getContext(), Ref(intervals), Ref(paddings), rank, Ref(offsets), Ref(blocks));
+    return getChecked(reader.emitter(), parser.getContext(), Ref(intervals), Ref(paddings), rank, Ref(offsets),
+                      Ref(blocks));
   }
   List order, sizes;
   if (reader.list("order", order) || reader.list("shape", sizes) || reader.close())
@@ -394,21 +399,21 @@ Attribute PaddedSharedEncodingAttr::parse(AsmParser &parser, Type) {
       failed(verifyPowersOfTwo(reader.emitter(), "shape", sizes, order.size(), tt::maxTileElements)))
     return {};
   SmallVector<int64_t> shape(sizes.begin(), sizes.end());
-  return getChecked(reader.emitter(), parser.getContext(), Ref(intervals), Ref(paddings), Ref(order), ArrayRef<int64_t>(shape));
+  return getChecked(reader.emitter(), parser.getContext(), Ref(intervals), Ref(paddings), Ref(order),
+                    ArrayRef<int64_t>(shape));
 }
 
 void PaddedSharedEncodingAttr::print(AsmPrinter &printer) const {
   printer << "<[";
-  llvm::interleaveComma(llvm::zip(getIntervals(), getPaddings()), printer.getStream(), [&](auto pair) {
-    printer << std::get<0>(pair) << ":+" << std::get<1>(pair);
-  });
+  llvm::interleaveComma(llvm::zip(getIntervals(), getPaddings()), printer.getStream(),
+                        [&](auto pair) { printer << std::get<0>(pair) << ":+" << std::get<1>(pair); });
   printer << "] {";
   printBases(printer, "offset", getOffsets(), getRank());
   printBases(printer, ", block", getBlocks(), getRank());
   printer << "}>";
 }
 
-//===- memdesc --------------------------------------------------------------------------------------------------------===//
+// ---- memdesc --------------------------------------------------------------------------------------------------------
 
 LogicalResult MemDescType::verify(EmitError emitError, ArrayRef<int64_t> shape, Type elementType, Attribute encoding,
                                   Attribute memorySpace, bool, ArrayRef<int64_t> allocShape) {
@@ -428,9 +433,9 @@ LogicalResult MemDescType::verify(EmitError emitError, ArrayRef<int64_t> shape, 
         return emitError() << "a dimension of a memdesc has 1 to " << tt::maxTileElements << " elements, not " << size;
   if (failed(verifyTensor(shape.take_back(shared.getRank()), shared.getRank(), emitError)))
     return failure();
-  if (allocShape.size() < shape.size() || !llvm::all_of(llvm::zip(shape, allocShape.take_back(shape.size())), [](auto pair) {
-        return std::get<0>(pair) <= std::get<1>(pair);
-      }))
+  if (allocShape.size() < shape.size() ||
+      !llvm::all_of(llvm::zip(shape, allocShape.take_back(shape.size())),
+                    [](auto pair) { return std::get<0>(pair) <= std::get<1>(pair); }))
     return emitError() << "a memdesc is not larger than the allocation it is part of";
   return success();
 }
@@ -442,7 +447,8 @@ Type MemDescType::parse(AsmParser &parser) {
   Attribute encoding, memorySpace;
   bool isMutable = false;
   if (parser.parseLess() || parser.parseDimensionList(shape, /*allowDynamic=*/false) || parser.parseType(elementType) ||
-      parser.parseComma() || parser.parseAttribute(encoding) || parser.parseComma() || parser.parseAttribute(memorySpace))
+      parser.parseComma() || parser.parseAttribute(encoding) || parser.parseComma() ||
+      parser.parseAttribute(memorySpace))
     return {};
   bool more = succeeded(parser.parseOptionalComma());
   if (more && succeeded(parser.parseOptionalKeyword("mutable"))) {

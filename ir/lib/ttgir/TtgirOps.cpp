@@ -19,7 +19,7 @@ using namespace mlir;
 
 namespace tessera::ttg {
 
-//===- dialect --------------------------------------------------------------------------------------------------------===//
+// ---- dialect --------------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -109,7 +109,8 @@ static LogicalResult verifyLayouts(Operation *module) {
 LogicalResult TTGDialect::verifyOperationAttribute(Operation *op, NamedAttribute attr) {
   StringRef name = attr.getName();
   if (name == targetAttr)
-    return isa<StringAttr>(attr.getValue()) ? success() : op->emitError() << name << " must be a string such as \"cuda:90\"";
+    return isa<StringAttr>(attr.getValue()) ? success()
+                                            : op->emitError() << name << " must be a string such as \"cuda:90\"";
   unsigned most = name == numWarpsAttr ? 64 : name == numCTAsAttr ? 16 : name == threadsPerWarpAttr ? 64 : 0;
   if (most) {
     auto value = dyn_cast<IntegerAttr>(attr.getValue());
@@ -131,7 +132,7 @@ LogicalResult TTGDialect::verifyOperationAttribute(Operation *op, NamedAttribute
   return success();
 }
 
-//===- convert_layout -------------------------------------------------------------------------------------------------===//
+// ---- convert_layout -------------------------------------------------------------------------------------------------
 
 LogicalResult ConvertLayoutOp::verify() {
   Attribute from = cast<RankedTensorType>(getSrc().getType()).getEncoding(), to = getType().getEncoding();
@@ -187,7 +188,7 @@ void ConvertLayoutOp::getCanonicalizationPatterns(RewritePatternSet &patterns, M
   patterns.add<ConvertOfFreeLayout>(context);
 }
 
-//===- shared memory --------------------------------------------------------------------------------------------------===//
+// ---- shared memory --------------------------------------------------------------------------------------------------
 
 /// A tile and the buffer it is moved to or from agree, and the tile says who holds what.
 static LogicalResult verifyTransfer(Operation *op, RankedTensorType tile, MemDescType buffer) {
@@ -228,7 +229,8 @@ LogicalResult MemDescIndexOp::verify() {
   if (src.getShape().size() != dst.getShape().size() + 1 || src.getShape().drop_front() != dst.getShape() ||
       src.getElementType() != dst.getElementType() || src.getEncoding() != dst.getEncoding() ||
       src.getMutableMemory() != dst.getMutableMemory())
-    return emitOpError() << "removes the leading dimension and changes nothing else, but goes from " << src << " to " << dst;
+    return emitOpError() << "removes the leading dimension and changes nothing else, but goes from " << src << " to "
+                         << dst;
   return success();
 }
 
@@ -254,9 +256,7 @@ LogicalResult MemDescTransOp::inferReturnTypes(MLIRContext *context, std::option
   return success();
 }
 
-OpFoldResult MemDescTransOp::fold(FoldAdaptor) {
-  return llvm::is_sorted(getOrder()) ? getSrc() : OpFoldResult();
-}
+OpFoldResult MemDescTransOp::fold(FoldAdaptor) { return llvm::is_sorted(getOrder()) ? getSrc() : OpFoldResult(); }
 
 /// Nothing that reads or writes the memory it orders may cross it.
 void BarrierOp::getEffects(SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &effects) {

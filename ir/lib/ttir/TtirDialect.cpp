@@ -74,7 +74,7 @@ LogicalResult PointerType::verify(function_ref<InFlightDiagnostic()> emitError, 
   return success();
 }
 
-//===- types ----------------------------------------------------------------------------------------------------------===//
+// ---- types ----------------------------------------------------------------------------------------------------------
 
 Type withElementType(Type type, Type element) {
   auto tile = dyn_cast<RankedTensorType>(type);
@@ -94,7 +94,7 @@ unsigned bitWidth(Type scalar) {
   return scalar.isIntOrFloat() ? scalar.getIntOrFloatBitWidth() : 0;
 }
 
-//===- functions ------------------------------------------------------------------------------------------------------===//
+// ---- functions ------------------------------------------------------------------------------------------------------
 
 void FuncOp::build(OpBuilder &builder, OperationState &state, StringRef name, FunctionType type,
                    ArrayRef<NamedAttribute> attrs, ArrayRef<DictionaryAttr> argAttrs) {
@@ -109,9 +109,8 @@ void FuncOp::build(OpBuilder &builder, OperationState &state, StringRef name, Fu
 
 ParseResult FuncOp::parse(OpAsmParser &parser, OperationState &state) {
   auto functionType = [](Builder &builder, ArrayRef<Type> args, ArrayRef<Type> results,
-                         function_interface_impl::VariadicFlag, std::string &) {
-    return builder.getFunctionType(args, results);
-  };
+                         function_interface_impl::VariadicFlag,
+                         std::string &) { return builder.getFunctionType(args, results); };
   return function_interface_impl::parseFunctionOp(parser, state, /*allowVariadic=*/false,
                                                   getFunctionTypeAttrName(state.name), functionType,
                                                   getArgAttrsAttrName(state.name), getResAttrsAttrName(state.name));

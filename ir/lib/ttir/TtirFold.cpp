@@ -30,7 +30,7 @@ template <typename Op> struct OfSplat : OpRewritePattern<Op> {
   }
 };
 
-//===- casts and arithmetic -------------------------------------------------------------------------------------------===//
+// ---- casts and arithmetic -------------------------------------------------------------------------------------------
 
 OpFoldResult IntToPtrOp::fold(FoldAdaptor) {
   auto inner = getSrc().getDefiningOp<PtrToIntOp>();
@@ -50,16 +50,15 @@ OpFoldResult BitcastOp::fold(FoldAdaptor) {
 OpFoldResult FpToFpOp::fold(FoldAdaptor) { return getSrc().getType() == getType() ? getSrc() : OpFoldResult(); }
 
 OpFoldResult MulhiUIOp::fold(FoldAdaptor adaptor) {
-  return constFoldBinaryOp<IntegerAttr>(adaptor.getOperands(), [](const APInt &a, const APInt &b) {
-    return llvm::APIntOps::mulhu(a, b);
-  });
+  return constFoldBinaryOp<IntegerAttr>(adaptor.getOperands(),
+                                        [](const APInt &a, const APInt &b) { return llvm::APIntOps::mulhu(a, b); });
 }
 
 OpFoldResult AddPtrOp::fold(FoldAdaptor adaptor) {
   return matchPattern(adaptor.getOffset(), m_Zero()) ? getPtr() : OpFoldResult();
 }
 
-//===- shapes ---------------------------------------------------------------------------------------------------------===//
+// ---- shapes ---------------------------------------------------------------------------------------------------------
 
 OpFoldResult SplatOp::fold(FoldAdaptor adaptor) {
   if (!isa_and_nonnull<IntegerAttr, FloatAttr>(adaptor.getSrc()))
@@ -79,7 +78,8 @@ OpFoldResult MakeRangeOp::fold(FoldAdaptor) {
   if (getEnd() - getStart() != 1)
     return {};
   auto type = cast<ShapedType>(getType());
-  return SplatElementsAttr::get(type, Attribute(IntegerAttr::get(type.getElementType(), static_cast<int32_t>(getStart()))));
+  return SplatElementsAttr::get(type,
+                                Attribute(IntegerAttr::get(type.getElementType(), static_cast<int32_t>(getStart()))));
 }
 
 OpFoldResult ExpandDimsOp::fold(FoldAdaptor adaptor) { return splatTo(adaptor.getSrc(), getType()); }
@@ -115,8 +115,8 @@ struct ReshapeOfReshape : OpRewritePattern<ReshapeOp> {
     auto inner = op.getSrc().getDefiningOp<ReshapeOp>();
     if (!inner || inner.getEfficientLayout())
       return failure();
-    rewriter.replaceOpWithNewOp<ReshapeOp>(op, op.getType(), inner.getSrc(), op.getAllowReorder() || inner.getAllowReorder(),
-                                           op.getEfficientLayout());
+    rewriter.replaceOpWithNewOp<ReshapeOp>(op, op.getType(), inner.getSrc(),
+                                           op.getAllowReorder() || inner.getAllowReorder(), op.getEfficientLayout());
     return success();
   }
 };
@@ -152,7 +152,8 @@ void TransOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRConte
 
 OpFoldResult JoinOp::fold(FoldAdaptor) {
   auto split = getLhs().getDefiningOp<SplitOp>();
-  bool whole = split && getLhs() == split.getOutLHS() && getRhs() == split.getOutRHS() && split.getSrc().getType() == getType();
+  bool whole =
+      split && getLhs() == split.getOutLHS() && getRhs() == split.getOutRHS() && split.getSrc().getType() == getType();
   return whole ? split.getSrc() : OpFoldResult();
 }
 
@@ -168,7 +169,7 @@ LogicalResult SplitOp::fold(FoldAdaptor adaptor, SmallVectorImpl<OpFoldResult> &
   return success();
 }
 
-//===- memory ---------------------------------------------------------------------------------------------------------===//
+// ---- memory ---------------------------------------------------------------------------------------------------------
 
 /// A mask that is the same everywhere and known.
 static std::optional<bool> constantMask(Value mask) {
@@ -225,8 +226,6 @@ struct StoreWithKnownMask : OpRewritePattern<StoreOp> {
 struct AssertOfTrue : OpRewritePattern<AssertOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(AssertOp op, PatternRewriter &rewriter) const final {
-    DenseElementsAttr tile;
-    APInt value;
     Attribute constant;
     if (!matchPattern(op.getCondition(), m_Constant(&constant)))
       return failure();

@@ -7,7 +7,7 @@ using namespace mlir;
 
 namespace tessera::tt {
 
-//===- tiles ----------------------------------------------------------------------------------------------------------===//
+// ---- tiles ----------------------------------------------------------------------------------------------------------
 
 LogicalResult verifyTileShapes(Operation *op) {
   auto check = [&](Type type, StringRef kind, unsigned index) -> LogicalResult {
@@ -20,8 +20,8 @@ LogicalResult verifyTileShapes(Operation *op) {
         return op->emitOpError() << kind << " #" << index << " is " << tile
                                  << ": every dimension of a tile must be a power of two";
       if ((count *= size) > maxTileElements)
-        return op->emitOpError() << kind << " #" << index << " is " << tile << ": a tile has at most " << maxTileElements
-                                 << " elements";
+        return op->emitOpError() << kind << " #" << index << " is " << tile << ": a tile has at most "
+                                 << maxTileElements << " elements";
     }
     if (tile.getRank() == 0)
       return op->emitOpError() << kind << " #" << index << ": a tile has at least one dimension; use a scalar";
@@ -54,13 +54,13 @@ static LogicalResult verifySameForm(Operation *op, Type a, Type b) {
 
 bool areCompatible(TypeRange a, TypeRange b) {
   return a.size() == b.size() && llvm::all_of(llvm::zip(a, b), [](auto pair) {
-    auto [p, q] = pair;
-    auto x = dyn_cast<RankedTensorType>(p), y = dyn_cast<RankedTensorType>(q);
-    if (!x || !y)
-      return p == q;
-    return x.getShape() == y.getShape() && x.getElementType() == y.getElementType() &&
-           ttg::areEquivalent(x.getShape(), x.getEncoding(), y.getEncoding());
-  });
+           auto [p, q] = pair;
+           auto x = dyn_cast<RankedTensorType>(p), y = dyn_cast<RankedTensorType>(q);
+           if (!x || !y)
+             return p == q;
+           return x.getShape() == y.getShape() && x.getElementType() == y.getElementType() &&
+                  ttg::areEquivalent(x.getShape(), x.getEncoding(), y.getEncoding());
+         });
 }
 
 /// Appends the tile type of `shape`, or reports that `op` cannot work on the source's encoding.
@@ -72,7 +72,7 @@ static LogicalResult infer(std::optional<Location> loc, StringRef what, ArrayRef
   return success();
 }
 
-//===- casts and element-wise -----------------------------------------------------------------------------------------===//
+// ---- casts and element-wise -----------------------------------------------------------------------------------------
 
 LogicalResult IntToPtrOp::verify() {
   if (bitWidth(getElementTypeOrSelf(getSrc())) != 64)
@@ -142,7 +142,7 @@ void ElementwiseInlineAsmOp::getEffects(SmallVectorImpl<SideEffects::EffectInsta
 }
 Speculation::Speculatability ElementwiseInlineAsmOp::getSpeculatability() { return speculatable(getPure()); }
 
-//===- memory ---------------------------------------------------------------------------------------------------------===//
+// ---- memory ---------------------------------------------------------------------------------------------------------
 
 LogicalResult AddPtrOp::verify() { return verifySameForm(*this, getPtr().getType(), getOffset().getType()); }
 
@@ -151,7 +151,8 @@ static LogicalResult verifyAccess(Operation *op, Type pointer, CacheModifier cac
   Type pointee = getElementTypeOrSelf(pointeeLike(pointer));
   if (cache != CacheModifier::NONE && !llvm::is_contained(allowed, cache))
     return op->emitOpError() << "does not know cacheModifier " << stringifyCacheModifier(cache);
-  if (auto integer = dyn_cast<IntegerType>(pointee); integer && !llvm::is_contained({1u, 8u, 16u, 32u, 64u}, integer.getWidth()))
+  if (auto integer = dyn_cast<IntegerType>(pointee);
+      integer && !llvm::is_contained({1u, 8u, 16u, 32u, 64u}, integer.getWidth()))
     return op->emitOpError() << "cannot access " << pointee << " in memory; use 1, 8, 16, 32 or 64 bits";
   return success();
 }
@@ -177,7 +178,7 @@ void StoreOp::getEffects(SmallVectorImpl<SideEffects::EffectInstance<MemoryEffec
   effects.emplace_back(MemoryEffects::Write::get(), &getPtrMutable(), GlobalMemory::get());
 }
 
-//===- shapes ---------------------------------------------------------------------------------------------------------===//
+// ---- shapes ---------------------------------------------------------------------------------------------------------
 
 LogicalResult SplatOp::verify() {
   if (cast<RankedTensorType>(getType()).getElementType() != getSrc().getType())
@@ -186,8 +187,9 @@ LogicalResult SplatOp::verify() {
   return success();
 }
 
-LogicalResult UnsplatOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc, ValueRange operands, DictionaryAttr,
-                                          OpaqueProperties, RegionRange, SmallVectorImpl<Type> &results) {
+LogicalResult UnsplatOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc, ValueRange operands,
+                                          DictionaryAttr, OpaqueProperties, RegionRange,
+                                          SmallVectorImpl<Type> &results) {
   auto src = dyn_cast<RankedTensorType>(operands[0].getType());
   if (!src || !llvm::all_of(src.getShape(), [](int64_t size) { return size == 1; }))
     return emitOptionalError(loc, "unsplat needs a tile with one element");
@@ -208,8 +210,8 @@ LogicalResult MakeRangeOp::verify() {
 }
 
 LogicalResult ExpandDimsOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc, ValueRange operands,
-                                             DictionaryAttr attributes, OpaqueProperties properties, RegionRange regions,
-                                             SmallVectorImpl<Type> &results) {
+                                             DictionaryAttr attributes, OpaqueProperties properties,
+                                             RegionRange regions, SmallVectorImpl<Type> &results) {
   Adaptor op(operands, attributes, properties, regions);
   auto src = dyn_cast<RankedTensorType>(op.getSrc().getType());
   if (!src || op.getAxis() > static_cast<uint64_t>(src.getRank()))
@@ -231,7 +233,8 @@ LogicalResult BroadcastOp::verify() {
   return success();
 }
 
-void ReshapeOp::build(OpBuilder &builder, OperationState &state, ArrayRef<int64_t> shape, Value src, bool allowReorder) {
+void ReshapeOp::build(OpBuilder &builder, OperationState &state, ArrayRef<int64_t> shape, Value src,
+                      bool allowReorder) {
   auto type = cast<RankedTensorType>(src.getType());
   Attribute encoding;
   // A shape that does not fit is left to the verifier to report.
@@ -328,7 +331,7 @@ LogicalResult GatherOp::inferReturnTypes(MLIRContext *, std::optional<Location> 
   return success();
 }
 
-//===- reduction ------------------------------------------------------------------------------------------------------===//
+// ---- reduction ------------------------------------------------------------------------------------------------------
 
 LogicalResult ReduceOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc, ValueRange operands,
                                          DictionaryAttr attributes, OpaqueProperties properties, RegionRange regions,

@@ -483,23 +483,22 @@ private:
     if (b.constantValue == 0)
       return a;
     AxisInfo r = AxisInfo::unknown(a.rank());
-    std::optional<int64_t> amount = b.constantValue;
     int64_t bits = getElementTypeOrSelf(op->getResult(0)).getIntOrFloatBitWidth();
-    if (amount && (*amount < 0 || *amount >= std::min<int64_t>(bits, 40)))
-      amount.reset();
+    int64_t amount = b.constantValue.value_or(-1);
+    bool known = amount >= 0 && amount < std::min<int64_t>(bits, 40);
     for (unsigned d = 0; d < a.rank(); ++d) {
       r.constancy[d] = std::min(a.constancy[d], b.constancy[d]);
       if (isa<arith::ShLIOp>(op)) {
-        r.divisibility[d] = saturatingMul(a.divisibilityAt(d, 1), amount ? int64_t(1) << *amount : 1);
-      } else if (amount) { // rounds down, below zero too
-        int64_t run = std::min({a.contiguity[d], a.divisibility[d], int64_t(1) << *amount});
+        r.divisibility[d] = saturatingMul(a.divisibilityAt(d, 1), known ? int64_t(1) << amount : 1);
+      } else if (known) { // rounds down, below zero too
+        int64_t run = std::min({a.contiguity[d], a.divisibility[d], int64_t(1) << amount});
         r.constancy[d] = std::max(r.constancy[d], run);
-        r.divisibility[d] = std::max<int64_t>(1, a.divisibilityAt(d, 1) >> *amount);
+        r.divisibility[d] = std::max<int64_t>(1, a.divisibilityAt(d, 1) >> amount);
       }
     }
     // Left shifts also mix bits on purpose (random numbers, hashes): the sign bit may be hit.
     if (!isa<arith::ShLIOp>(op))
-      r.nonNegative = a.nonNegative || (isa<arith::ShRUIOp>(op) && amount && *amount > 0);
+      r.nonNegative = a.nonNegative || (isa<arith::ShRUIOp>(op) && known && amount > 0);
     return r;
   }
 

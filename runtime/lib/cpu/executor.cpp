@@ -21,13 +21,14 @@ using reason = failure::reason;
 std::uint64_t program_count(const std::array<std::uint32_t, 3> &grid) {
   unsigned __int128 count = static_cast<unsigned __int128>(grid[0]) * grid[1] * grid[2];
   if (count > std::numeric_limits<std::uint64_t>::max())
-    throw error(stage::launch, fmt::format("a grid of {} x {} x {} has more programs than 64 bits count", grid[0], grid[1], grid[2]));
+    throw error(stage::launch,
+                fmt::format("a grid of {} x {} x {} has more programs than 64 bits count", grid[0], grid[1], grid[2]));
   return static_cast<std::uint64_t>(count);
 }
 
 unsigned cpu_threads() { return cpu::thread_pool::instance().threads(); }
 
-// ---- errors ------------------------------------------------------------------------------------------------------------
+// ---- errors -------------------------------------------------------------------------------------------------------
 
 static std::string place(const tessera_cpu_site *site) {
   return site && *site->file ? fmt::format(" at {}:{}", site->file, site->line) : std::string();
@@ -35,41 +36,53 @@ static std::string place(const tessera_cpu_site *site) {
 
 static std::string describe(const failure &f) {
   auto thread = fmt::format("warp {} lane {}", f.warp, f.lane);
-  auto other = f.other_warp == ~0u ? std::string("several threads") : fmt::format("warp {} lane {}", f.other_warp, f.other_lane);
+  auto other =
+      f.other_warp == ~0u ? std::string("several threads") : fmt::format("warp {} lane {}", f.other_warp, f.other_lane);
   auto other_place = place(f.other_site);
   switch (f.why) {
   case reason::read_after_write:
-    return fmt::format("race: {} reads byte {} of shared memory that {} wrote{} with no barrier between", thread, f.address, other, other_place);
+    return fmt::format("race: {} reads byte {} of shared memory that {} wrote{} with no barrier between", thread,
+                       f.address, other, other_place);
   case reason::write_after_read:
-    return fmt::format("race: {} writes byte {} of shared memory that {} read{} with no barrier between", thread, f.address, other, other_place);
+    return fmt::format("race: {} writes byte {} of shared memory that {} read{} with no barrier between", thread,
+                       f.address, other, other_place);
   case reason::write_after_write:
-    return fmt::format("race: {} writes byte {} of shared memory that {} wrote{} with no barrier between", thread, f.address, other, other_place);
+    return fmt::format("race: {} writes byte {} of shared memory that {} wrote{} with no barrier between", thread,
+                       f.address, other, other_place);
   case reason::uninitialised:
-    return fmt::format("{} reads byte {} of shared memory, which no thread has written yet: a store or a barrier is missing", thread, f.address);
+    return fmt::format(
+        "{} reads byte {} of shared memory, which no thread has written yet: a store or a barrier is missing", thread,
+        f.address);
   case reason::wrong_element:
-    return fmt::format("wrong element: {} reads element {} at byte {} of shared memory, but {} stored element {} there{}: the "
-                       "two sides disagree on the layout (swizzle)", thread, f.expected, f.address, other, f.found, other_place);
+    return fmt::format(
+        "wrong element: {} reads element {} at byte {} of shared memory, but {} stored element {} there{}: the "
+        "two sides disagree on the layout (swizzle)",
+        thread, f.expected, f.address, other, f.found, other_place);
   case reason::out_of_bounds:
-    return fmt::format("{} accesses {} bytes at byte {} of shared memory, which has {}", thread, f.found, f.address, f.expected);
+    return fmt::format("{} accesses {} bytes at byte {} of shared memory, which has {}", thread, f.found, f.address,
+                       f.expected);
   case reason::misaligned_shared:
     return fmt::format("{} accesses shared memory at byte {}, not a multiple of {}", thread, f.address, f.expected);
   case reason::misaligned_global:
-    return fmt::format("{} accesses address {:#x}, not a multiple of {}: a vector access the GPU refuses", thread, f.address, f.expected);
-  case reason::assertion:
-    return fmt::format("device_assert failed: {}", f.message);
+    return fmt::format("{} accesses address {:#x}, not a multiple of {}: a vector access the GPU refuses", thread,
+                       f.address, f.expected);
+  case reason::assertion: return fmt::format("device_assert failed: {}", f.message);
   case reason::barrier_divergence:
     return fmt::format("warp {} waits at a barrier, but warp {} has ended", f.warp, f.other_warp);
   case reason::memory_fault:
-    return f.address ? fmt::format("illegal memory access near address {:#x}: check the pointers, sizes and masks of the launch", f.address)
-                     : std::string("illegal memory access: the address is null or not canonical; check the pointers of the launch");
-  case reason::stack_overflow:
-    return "the tile needs more stack than a warp has; use smaller blocks or more warps";
+    return f.address
+               ? fmt::format(
+                     "illegal memory access near address {:#x}: check the pointers, sizes and masks of the launch",
+                     f.address)
+               : std::string(
+                     "illegal memory access: the address is null or not canonical; check the pointers of the launch");
+  case reason::stack_overflow: return "the tile needs more stack than a warp has; use smaller blocks or more warps";
   case reason::none: break;
   }
   return "unknown failure";
 }
 
-// ---- kernel ------------------------------------------------------------------------------------------------------------
+// ---- kernel -------------------------------------------------------------------------------------------------------
 
 struct cpu_kernel::impl {
   impl(const compiled_kernel &kernel, const std::string &object)
@@ -91,8 +104,9 @@ cpu_kernel::~cpu_kernel() = default;
 std::shared_ptr<const cpu_kernel> cpu_kernel::load(const compiled_kernel &kernel) {
   const std::string *object = kernel.find("obj");
   if (kernel.compiled_for.kind != target_kind::cpu || !object)
-    throw error(stage::launch, fmt::format("kernel '{}' for target {} has no code the CPU can run; compile it for a cpu target",
-                                           kernel.metadata.name, kernel.compiled_for.str()));
+    throw error(stage::launch,
+                fmt::format("kernel '{}' for target {} has no code the CPU can run; compile it for a cpu target",
+                            kernel.metadata.name, kernel.compiled_for.str()));
   return std::shared_ptr<const cpu_kernel>(new cpu_kernel(std::make_unique<impl>(kernel, *object)));
 }
 
@@ -112,7 +126,8 @@ cpu_counters cpu_kernel::run(const std::array<std::uint32_t, 3> &grid, const voi
     worker.begin(impl_->code, args, grid.data());
     std::uint64_t programs = 0, begin = 0, end = 0;
     while (!stop.load(std::memory_order_relaxed) && ranges.next(begin, end)) {
-      std::uint32_t at[3] = {static_cast<std::uint32_t>(begin % grid[0]), static_cast<std::uint32_t>(begin / grid[0] % grid[1]),
+      std::uint32_t at[3] = {static_cast<std::uint32_t>(begin % grid[0]),
+                             static_cast<std::uint32_t>(begin / grid[0] % grid[1]),
                              static_cast<std::uint32_t>(begin / grid[0] / grid[1])};
       for (std::uint64_t program = begin; program < end; ++program) {
         if (!worker.run(at)) {
@@ -146,8 +161,12 @@ cpu_counters cpu_kernel::run(const std::array<std::uint32_t, 3> &grid, const voi
     source_position where;
     if (first.site && *first.site->file)
       where = {first.site->file, first.site->line, first.site->column};
-    throw error(stage::execute, fmt::format("kernel '{}', program ({}, {}, {}): {}", impl_->name, first.program[0],
-                                            first.program[1], first.program[2], describe(first)), where);
+    else if (first.instruction)
+      where = impl_->object.position(first.instruction);
+    throw error(stage::execute,
+                fmt::format("kernel '{}', program ({}, {}, {}): {}", impl_->name, first.program[0], first.program[1],
+                            first.program[2], describe(first)),
+                where);
   }
   return counters;
 }

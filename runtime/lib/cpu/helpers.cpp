@@ -54,7 +54,8 @@ void check_shared(warp_state &warp, const tessera_cpu_access &access, std::uint3
 }
 
 /// Lane `lane`'s address, checked.
-std::byte *global_address(warp_state &warp, const tessera_cpu_access &access, std::uint32_t lane, const void *pointers) {
+std::byte *global_address(warp_state &warp, const tessera_cpu_access &access, std::uint32_t lane,
+                          const void *pointers) {
   auto address = access.run ? reinterpret_cast<std::uint64_t>(pointers) + std::uint64_t(access.run) * lane
                             : static_cast<const std::uint64_t *>(pointers)[lane];
   if (address % access.alignment) {
@@ -84,7 +85,8 @@ extern "C" {
 
 void tessera_cpu_barrier(tessera_cpu_context *ctx) { state(ctx).owner->barrier(state(ctx)); }
 
-void tessera_cpu_assert(tessera_cpu_context *ctx, std::uint64_t failed, const char *message, const tessera_cpu_site *site) {
+void tessera_cpu_assert(tessera_cpu_context *ctx, std::uint64_t failed, const char *message,
+                        const tessera_cpu_site *site) {
   if (!failed)
     return;
   failure &f = state(ctx).owner->failure_;
@@ -102,7 +104,8 @@ void tessera_cpu_shared_load(tessera_cpu_context *ctx, const tessera_cpu_access 
     check_shared(warp, *access, lane, offsets[lane]);
     for (std::uint32_t i = 0; i < access->vec; ++i) {
       std::uint32_t offset = offsets[lane] + i * bytes, at = i * lanes + lane;
-      if (!s.read(thread_id(warp, lane), offset, bytes, tags ? tags[at] : shadow::no_tag, &access->site, warp.owner->failure_)) {
+      if (!s.read(thread_id(warp, lane), offset, bytes, tags ? tags[at] : shadow::no_tag, &access->site,
+                  warp.owner->failure_)) {
         warp.owner->failure_.address = offset;
         fail(warp, lane, &access->site, true);
       }
@@ -140,7 +143,8 @@ void tessera_cpu_global_load(tessera_cpu_context *ctx, const tessera_cpu_access 
   each_lane(mask, [&](std::uint32_t lane) {
     const std::byte *from = global_address(warp, *access, lane, pointers);
     for (std::uint32_t i = 0; i < access->vec; ++i)
-      copy_element(static_cast<std::byte *>(data) + std::size_t(i * lanes + lane) * bytes, from + std::size_t(i) * bytes, bytes);
+      copy_element(static_cast<std::byte *>(data) + std::size_t(i * lanes + lane) * bytes,
+                   from + std::size_t(i) * bytes, bytes);
   });
 }
 
@@ -152,12 +156,13 @@ void tessera_cpu_global_store(tessera_cpu_context *ctx, const tessera_cpu_access
   each_lane(mask, [&](std::uint32_t lane) {
     std::byte *to = global_address(warp, *access, lane, pointers);
     for (std::uint32_t i = 0; i < access->vec; ++i)
-      copy_element(to + std::size_t(i) * bytes, static_cast<const std::byte *>(data) + std::size_t(i * lanes + lane) * bytes, bytes);
+      copy_element(to + std::size_t(i) * bytes,
+                   static_cast<const std::byte *>(data) + std::size_t(i * lanes + lane) * bytes, bytes);
   });
 }
 
-void tessera_cpu_print(tessera_cpu_context *ctx, const char *prefix, std::uint32_t kind, std::uint32_t hex, std::uint32_t reg,
-                       const void *values, std::uint32_t elem_bytes, std::uint32_t lanes) {
+void tessera_cpu_print(tessera_cpu_context *ctx, const char *prefix, std::uint32_t kind, std::uint32_t hex,
+                       std::uint32_t reg, const void *values, std::uint32_t elem_bytes, std::uint32_t lanes) {
   // What is not a tile is the program's: one line, not one a warp.
   if (lanes <= 1 && ctx->warp != 0)
     return;

@@ -1,6 +1,8 @@
 // Links objects with LLVM's JIT linker: one dynamic library a kernel in one session, removed with the kernel.
 #include "loader.h"
 
+#include "llvm/DebugInfo/DIContext.h"
+#include "llvm/DebugInfo/DWARF/DWARFContext.h"
 #include "llvm/ExecutionEngine/Orc/AbsoluteSymbols.h"
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
 #include "llvm/Object/ObjectFile.h"
@@ -37,21 +39,29 @@ static thread_local std::string reported;
 
 /// The address of what generated code may refer to: our helpers, the C, math and vector math libraries.
 static void *find_symbol(llvm::StringRef name) {
-  static const struct { const char *name; void *address; } helpers[] = {
+  static const struct {
+    const char *name;
+    void *address;
+  } helpers[] = {
 #define TESSERA_HELPER(f) {#f, reinterpret_cast<void *>(&f)}
-      TESSERA_HELPER(tessera_cpu_barrier),     TESSERA_HELPER(tessera_cpu_assert),
-      TESSERA_HELPER(tessera_cpu_print),       TESSERA_HELPER(tessera_cpu_shared_load),
-      TESSERA_HELPER(tessera_cpu_shared_store), TESSERA_HELPER(tessera_cpu_global_load),
-      TESSERA_HELPER(tessera_cpu_global_store),
+    TESSERA_HELPER(tessera_cpu_barrier),
+    TESSERA_HELPER(tessera_cpu_assert),
+    TESSERA_HELPER(tessera_cpu_print),
+    TESSERA_HELPER(tessera_cpu_shared_load),
+    TESSERA_HELPER(tessera_cpu_shared_store),
+    TESSERA_HELPER(tessera_cpu_global_load),
+    TESSERA_HELPER(tessera_cpu_global_store),
 #if defined(__x86_64__)
-      TESSERA_HELPER(__extendhfsf2),           TESSERA_HELPER(__truncsfhf2),
+    TESSERA_HELPER(__extendhfsf2),
+    TESSERA_HELPER(__truncsfhf2),
 #endif
 #undef TESSERA_HELPER
   };
   for (auto &helper : helpers)
     if (name == helper.name)
       return helper.address;
-  static void *const libraries[] = {dlopen("libm.so.6", RTLD_LAZY | RTLD_LOCAL), dlopen("libmvec.so.1", RTLD_LAZY | RTLD_LOCAL)};
+  static void *const libraries[] = {dlopen("libm.so.6", RTLD_LAZY | RTLD_LOCAL),
+                                    dlopen("libmvec.so.1", RTLD_LAZY | RTLD_LOCAL)};
   for (void *library : libraries)
     if (void *address = library ? dlsym(library, name.str().c_str()) : nullptr)
       return address;
@@ -66,7 +76,8 @@ public:
     orc::SymbolMap found;
     for (auto &[name, flags] : wanted)
       if (void *address = find_symbol(*name))
-        found[name] = {orc::ExecutorAddr::fromPtr(address), llvm::JITSymbolFlags::Exported | llvm::JITSymbolFlags::Callable};
+        found[name] = {orc::ExecutorAddr::fromPtr(address),
+                       llvm::JITSymbolFlags::Exported | llvm::JITSymbolFlags::Callable};
     return found.empty() ? llvm::Error::success() : library.define(orc::absoluteSymbols(std::move(found)));
   }
 };
@@ -77,10 +88,8 @@ static orc::LLJIT &session() {
   static orc::LLJIT *jit = [] {
     llvm::InitializeNativeTarget();
     llvm::InitializeNativeTargetAsmPrinter();
-    auto made = orc::LLJITBuilder()
-                    .setPlatformSetUp(orc::setUpInactivePlatform)
-                    .setLinkProcessSymbolsByDefault(false)
-                    .create();
+    auto made =
+        orc::LLJITBuilder().setPlatformSetUp(orc::setUpInactivePlatform).setLinkProcessSymbolsByDefault(false).create();
     if (!made)
       refuse(made.takeError());
     (*made)->getExecutionSession().setErrorReporter([](llvm::Error e) { reported = llvm::toString(std::move(e)); });
@@ -94,8 +103,8 @@ struct loaded_object::library {
   ~library() { llvm::consumeError(session().getExecutionSession().removeJITDylib(*dylib)); }
 };
 
-loaded_object::loaded_object(std::string_view object, const std::string &symbol) {
-  llvm::MemoryBufferRef bytes(llvm::StringRef(object.data(), object.size()), symbol);
+loaded_object::loaded_object(std::string_view object, const std::string &symbol) : symbol_(symbol), bytes_(object) {
+  llvm::MemoryBufferRef bytes(bytes_, symbol);
   auto file = llvm::object::ObjectFile::createObjectFile(bytes);
   if (!file)
     refuse(file.takeError());
@@ -122,5 +131,35 @@ loaded_object::loaded_object(std::string_view object, const std::string &symbol)
 }
 
 loaded_object::~loaded_object() = default;
+
+source_position loaded_object::position(std::uint64_t instruction) const {
+  auto file = llvm::object::ObjectFile::createObjectFile(llvm::MemoryBufferRef(bytes_, symbol_));
+  if (!file) {
+    llvm::consumeError(file.takeError());
+    return {};
+  }
+  for (const llvm::object::SymbolRef &ref : (*file)->symbols()) {
+    auto name = ref.getName();
+    auto offset = ref.getAddress();
+    auto section = ref.getSection();
+    bool known = name && offset && section;
+    bool ours = known && *name == symbol_ && *section != (*file)->section_end();
+    llvm::consumeError(name.takeError());
+    llvm::consumeError(offset.takeError());
+    llvm::consumeError(section.takeError());
+    if (!ours)
+      continue;
+    // The section lies in memory as it does in the file.
+    std::uint64_t at = instruction - reinterpret_cast<std::uint64_t>(entry_) + *offset;
+    if (at >= (*section)->getSize())
+      return {};
+    auto lines = llvm::DWARFContext::create(**file);
+    auto found = lines->getLineInfoForAddress({at, (*section)->getIndex()});
+    if (!found || !*found || found->FileName == llvm::DILineInfo::BadString)
+      return {};
+    return {found->FileName, found->Line, found->Column};
+  }
+  return {};
+}
 
 } // namespace tessera::cpu

@@ -6,6 +6,8 @@
 
 #include "worker.h"
 
+#include <tessera/error.h>
+
 namespace tessera::cpu {
 
 class loaded_object {
@@ -18,9 +20,12 @@ public:
 
   [[nodiscard]] entry_point entry() const { return entry_; }
   [[nodiscard]] bool has_barriers() const { return has_barriers_; }
+  /// The user's source line an instruction came from, if it is this object's and was compiled with line information.
+  [[nodiscard]] source_position position(std::uint64_t instruction) const;
 
 private:
   struct library;
+  std::string symbol_, bytes_;
   std::unique_ptr<library> library_;
   entry_point entry_ = nullptr;
   bool has_barriers_ = false;

@@ -31,8 +31,8 @@ public:
   thread_pool &operator=(const thread_pool &) = delete;
   ~thread_pool();
 
-  /// Calls `work` on the calling thread and up to threads() - 1 others; returns when all calls have. An exception of any
-  /// call is thrown again.
+  /// Calls `work` on the calling thread and up to threads() - 1 others; returns when all calls have. An exception of
+  /// any call is thrown again.
   void run(std::uint64_t total, const body &work);
   [[nodiscard]] unsigned threads() const { return threads_; }
 

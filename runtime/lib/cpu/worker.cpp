@@ -9,6 +9,7 @@
 #include <mutex>
 #include <new>
 #include <sys/mman.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -35,7 +36,7 @@ static std::byte *map_memory(std::size_t bytes) {
   return static_cast<std::byte *>(memory);
 }
 
-// ---- switching ---------------------------------------------------------------------------------------------------------
+// ---- switching ----------------------------------------------------------------------------------------------------
 
 struct fiber {
   /// First code on a fiber's stack.
@@ -103,7 +104,7 @@ void worker::stop() {
   __builtin_unreachable();
 }
 
-// ---- programs ----------------------------------------------------------------------------------------------------------
+// ---- programs -----------------------------------------------------------------------------------------------------
 
 worker &worker::current() {
   static thread_local worker own;
@@ -223,9 +224,9 @@ void worker::collect(std::uint64_t &loaded, std::uint64_t &stored, std::uint64_t
   }
 }
 
-// ---- faults ------------------------------------------------------------------------------------------------------------
+// ---- faults -------------------------------------------------------------------------------------------------------
 
-void worker::on_fault(std::uint64_t address) {
+void worker::on_fault(std::uint64_t address, std::uint64_t instruction) {
   worker *w = active;
   if (!w || !w->running)
     return;
@@ -237,6 +238,7 @@ void worker::on_fault(std::uint64_t address) {
   std::memcpy(f.program, warp.program, sizeof f.program);
   f.warp = warp.warp;
   f.address = address;
+  f.instruction = instruction;
   f.site = w->last_site;
   w->stop();
 }
@@ -248,10 +250,21 @@ struct sigaction previous[std::size(signals)];
 std::mutex guard_mutex;
 unsigned guards = 0;
 
+std::uint64_t instruction_of(const void *context) {
+  [[maybe_unused]] auto &machine = static_cast<const ucontext_t *>(context)->uc_mcontext;
+#if defined(__x86_64__)
+  return static_cast<std::uint64_t>(machine.gregs[REG_RIP]);
+#elif defined(__aarch64__)
+  return machine.pc;
+#else
+  return 0;
+#endif
+}
+
 void handle_fault(int signal, siginfo_t *info, void *context) {
   // Only faults that an instruction raised; kill() is somebody's wish.
   if (info->si_code > 0)
-    worker::on_fault(reinterpret_cast<std::uint64_t>(info->si_addr));
+    worker::on_fault(reinterpret_cast<std::uint64_t>(info->si_addr), instruction_of(context));
   const struct sigaction &before = previous[signal == SIGBUS];
   if (before.sa_flags & SA_SIGINFO) {
     before.sa_sigaction(signal, info, context);

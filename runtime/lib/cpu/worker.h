@@ -29,7 +29,7 @@ class worker;
 /// A warp's context and its fiber. Without barriers the first warp's fiber runs all warps, one after the other.
 struct warp_state : tessera_cpu_context {
   worker *owner = nullptr;
-  void *resume = nullptr; ///< where the fiber goes on
+  void *resume = nullptr;     ///< where the fiber goes on
   std::byte *stack = nullptr; ///< lowest usable byte; a guard page lies below
   void *sanitizer_stack = nullptr;
   enum class status : std::uint8_t { ready, waiting, done } state = status::ready;
@@ -59,7 +59,7 @@ public:
   /// Leaves generated code; the failure has been filled in.
   [[noreturn]] void stop();
   /// A fault in the thread's generated code, from a signal handler. Returns where it is not ours.
-  static void on_fault(std::uint64_t address);
+  static void on_fault(std::uint64_t address, std::uint64_t instruction);
 
   failure failure_;
   shadow shadow_;
@@ -85,8 +85,8 @@ private:
   void *signal_stack_ = nullptr;
 };
 
-/// While one of these lives, memory faults inside generated code become failures; other faults go to whoever handled them
-/// before. Not longer than that: signal handlers belong to the program.
+/// While one of these lives, memory faults inside generated code become failures; other faults go to whoever handled
+/// them before. Not longer than that: signal handlers belong to the program.
 class fault_guard {
 public:
   fault_guard();

@@ -17,8 +17,8 @@ namespace {
 
 using namespace cuda;
 
-/// A range of addresses known to be good. An entry dies when any memory of this library is freed; memory freed by others is
-/// not noticed, and a kernel that uses it faults as it would anywhere else.
+/// A range of addresses known to be good. An entry dies when any memory of this library is freed; memory freed by
+/// others is not noticed, and a kernel that uses it faults as it would anywhere else.
 struct known_range {
   std::uint64_t begin = 0, end = 0, shift = 0; ///< shift: from the address given to the one passed (mapped host memory)
   const void *device = nullptr;
@@ -26,8 +26,8 @@ struct known_range {
 };
 std::atomic<std::uint32_t> free_epoch = 1;
 
-/// Each thread's small cache of ranges. An address is looked for where itself was entered, then where its 2 MiB were: so
-/// many small allocations and many places of a large one are found both.
+/// Each thread's small cache of ranges. An address is looked for where itself was entered, then where its 2 MiB were:
+/// so many small allocations and many places of a large one are found both.
 thread_local std::array<known_range, 64> known_ranges;
 known_range &near(std::uint64_t address) { return known_ranges[address * 0x9e3779b97f4a7c15u >> 59]; }
 known_range &far(std::uint64_t address) { return known_ranges[32 + ((address >> 21) * 0x9e3779b97f4a7c15u >> 59)]; }
@@ -70,7 +70,8 @@ public:
     p.max_shared_bytes = attribute(shared_per_block_optin);
     p.shared_bytes_per_multiprocessor = attribute(shared_per_sm);
     p.registers_per_multiprocessor = attribute(registers_per_sm);
-    p.max_grid = {std::uint64_t(attribute(max_grid_x)), std::uint64_t(attribute(max_grid_y)), std::uint64_t(attribute(max_grid_z))};
+    p.max_grid = {std::uint64_t(attribute(max_grid_x)), std::uint64_t(attribute(max_grid_y)),
+                  std::uint64_t(attribute(max_grid_z))};
     check(cu.DeviceTotalMem(&p.memory_bytes, device_), "looking at a CUDA device");
     p.l2_bytes = attribute(l2_bytes);
     p.clock_ghz = attribute(clock_khz) * 1e-6;
@@ -80,14 +81,16 @@ public:
     target = {target_kind::cuda, arch.empty() ? p.arch : std::move(arch)};
   }
 
-  /// Whether code for `arch` ("sm_80", "sm_90a") runs here: suffixed code on that GPU alone, other code on newer ones too.
+  /// Whether code for `arch` ("sm_80", "sm_90a") runs here: suffixed code on that GPU alone, other code on newer ones
+  /// too.
   bool runs(std::string_view arch) const {
     auto [number, suffix] = split(arch);
     int own = major_ * 10 + minor_;
     return suffix ? number == own : number > 0 && number <= own;
   }
 
-  // ---- memory --------------------------------------------------------------------------------------------------------
+  // ---- memory
+  // --------------------------------------------------------------------------------------------------------
 
   void *allocate(std::size_t bytes) override {
     scoped_context scope(cu_, context());
@@ -96,8 +99,8 @@ public:
     if (r == out_of_memory) {
       std::size_t free = 0, total = 0;
       cu_.MemGetInfo(&free, &total);
-      throw error(stage::driver, fmt::format("out of memory: {} bytes asked for on {} ({}), which has {}, {} free: {}", bytes, str(),
-                                             properties.name, total, free, describe(cu_, r)));
+      throw error(stage::driver, fmt::format("out of memory: {} bytes asked for on {} ({}), which has {}, {} free: {}",
+                                             bytes, str(), properties.name, total, free, describe(cu_, r)));
     }
     check(r, "allocating device memory");
     return reinterpret_cast<void *>(p);
@@ -141,7 +144,8 @@ public:
     else { // write one element, then double what is written
       check(cu_.MemcpyHtoDAsync(address(to), pattern, width, queue(stream)), "filling device memory");
       for (std::size_t done = 1; done < count; done *= 2)
-        check(cu_.MemcpyAsync(address(to) + done * width, address(to), std::min(done, count - done) * width, queue(stream)),
+        check(cu_.MemcpyAsync(address(to) + done * width, address(to), std::min(done, count - done) * width,
+                              queue(stream)),
               "filling device memory");
     }
   }
@@ -162,7 +166,8 @@ public:
     return look_up(p, why, epoch);
   }
 
-  // ---- queues --------------------------------------------------------------------------------------------------------
+  // ---- queues
+  // --------------------------------------------------------------------------------------------------------
 
   void *create_stream() override {
     scoped_context scope(cu_, context());
@@ -209,17 +214,21 @@ public:
     synchronize_event(stop);
     scoped_context scope(cu_, context());
     float ms = 0;
-    check(cu_.EventElapsedTime(&ms, static_cast<CUevent>(start), static_cast<CUevent>(stop)), "reading an event's time");
+    check(cu_.EventElapsedTime(&ms, static_cast<CUevent>(start), static_cast<CUevent>(stop)),
+          "reading an event's time");
     return ms;
   }
 
-  // ---- kernels -------------------------------------------------------------------------------------------------------
+  // ---- kernels
+  // -------------------------------------------------------------------------------------------------------
 
   std::unique_ptr<loaded_code> load(compiled_kernel &kernel) override {
     const kernel_metadata &meta = kernel.metadata;
     if (meta.shared_bytes > properties.max_shared_bytes)
-      throw error(stage::launch, fmt::format("kernel '{}' needs {} bytes of shared memory, {} has {}: use smaller tiles or fewer stages",
-                                             meta.name, meta.shared_bytes, str(), properties.max_shared_bytes));
+      throw error(
+          stage::launch,
+          fmt::format("kernel '{}' needs {} bytes of shared memory, {} has {}: use smaller tiles or fewer stages",
+                      meta.name, meta.shared_bytes, str(), properties.max_shared_bytes));
     scoped_context scope(cu_, context());
     auto code = std::make_unique<cuda_code>(cu_, context());
     code->threads = unsigned(meta.num_warps * meta.warp_size);
@@ -235,8 +244,11 @@ public:
     if (!cubin)
       cubin = &assemble(kernel);
     if (CUresult r = cu_.ModuleLoadData(&code->module, cubin->data()); r != success)
-      fail(r, fmt::format("loading the machine code of kernel '{}' (where ptxas is newer than the driver, TESSERA_PTXAS= leaves "
-                          "assembling to the driver)", meta.name));
+      fail(r,
+           fmt::format(
+               "loading the machine code of kernel '{}' (where ptxas is newer than the driver, TESSERA_PTXAS= leaves "
+               "assembling to the driver)",
+               meta.name));
     check(cu_.ModuleGetFunction(&code->function, code->module, meta.name.c_str()), "finding a kernel in its module");
 
     int registers = 0, local = 0;
@@ -246,7 +258,8 @@ public:
     if (kernel.spills < 0)
       kernel.spills = local / 4; // tile programs use local memory for nothing else
     if (meta.shared_bytes > 48 * 1024)
-      check(cu_.FuncSetAttribute(code->function, max_dynamic_shared, int(meta.shared_bytes)), "raising a kernel's shared memory");
+      check(cu_.FuncSetAttribute(code->function, max_dynamic_shared, int(meta.shared_bytes)),
+            "raising a kernel's shared memory");
     return code;
   }
 
@@ -261,7 +274,8 @@ public:
   }
 
   cpu_counters counters() const override {
-    throw error(stage::launch, "a GPU does not count its traffic; run on the CPU device, or one that emulates this GPU");
+    throw error(stage::launch,
+                "a GPU does not count its traffic; run on the CPU device, or one that emulates this GPU");
   }
   void reset_counters() override {}
 
@@ -317,7 +331,9 @@ private:
   /// Throws for a driver's answer; after a fault with the kernel it probably came from.
   [[noreturn]] void fail(CUresult r, std::string_view doing) const {
     const std::string *last = last_launched_.load(std::memory_order_relaxed);
-    cuda::fail(cu_, r, last && is_fault(r) ? fmt::format("{} (the last kernel launched was '{}')", doing, *last) : std::string(doing));
+    cuda::fail(cu_, r,
+               last && is_fault(r) ? fmt::format("{} (the last kernel launched was '{}')", doing, *last)
+                                   : std::string(doing));
   }
   void check(CUresult r, std::string_view doing) const {
     if (r != success) [[unlikely]]
@@ -356,13 +372,15 @@ private:
     auto began = std::chrono::steady_clock::now();
     std::string log(16384, '\0');
     int options[] = {error_log, error_log_bytes, generate_line_info};
-    void *values[] = {log.data(), reinterpret_cast<void *>(log.size()), reinterpret_cast<void *>(std::uintptr_t(kernel.options.line_info))};
+    void *values[] = {log.data(), reinterpret_cast<void *>(log.size()),
+                      reinterpret_cast<void *>(std::uintptr_t(kernel.options.line_info))};
     CUlinkState link = nullptr;
     void *cubin = nullptr;
     std::size_t bytes = 0;
     CUresult r = cu_.LinkCreate(3, options, values, &link);
     if (r == success)
-      r = cu_.LinkAddData(link, input_ptx, const_cast<char *>(ptx->c_str()), ptx->size() + 1, kernel.metadata.name.c_str(), 0, nullptr, nullptr);
+      r = cu_.LinkAddData(link, input_ptx, const_cast<char *>(ptx->c_str()), ptx->size() + 1,
+                          kernel.metadata.name.c_str(), 0, nullptr, nullptr);
     if (r == success)
       r = cu_.LinkComplete(link, &cubin, &bytes);
     std::string code(static_cast<const char *>(cubin), bytes);
@@ -372,13 +390,16 @@ private:
       if (is_fault(r))
         fail(r, "assembling a kernel");
       log.resize(std::min(log.find('\0'), log.size()));
-      const char *hint = r == unsupported_ptx_version ? " The driver is older than this PTX: install a newer driver, or put ptxas on the PATH."
-                                                      : "";
-      throw error(stage::assemble, fmt::format("the driver (CUDA {}.{}) refused the PTX of kernel '{}' for {}: {}.{}{}{}", cu_.version / 1000,
-                                               cu_.version % 1000 / 10, kernel.metadata.name, kernel.compiled_for.str(),
-                                               describe(cu_, r), hint, log.empty() ? "" : "\n", log));
+      const char *hint = r == unsupported_ptx_version
+                             ? " The driver is older than this PTX: install a newer driver, or put ptxas on the PATH."
+                             : "";
+      throw error(stage::assemble,
+                  fmt::format("the driver (CUDA {}.{}) refused the PTX of kernel '{}' for {}: {}.{}{}{}",
+                              cu_.version / 1000, cu_.version % 1000 / 10, kernel.metadata.name,
+                              kernel.compiled_for.str(), describe(cu_, r), hint, log.empty() ? "" : "\n", log));
     }
-    kernel.times.push_back({"driver-jit", std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - began).count()});
+    kernel.times.push_back(
+        {"driver-jit", std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - began).count()});
     std::erase_if(kernel.stages, [](auto &s) { return s.first == "cubin"; });
     return kernel.stages.emplace_back("cubin", std::move(code)).second;
   }
@@ -423,13 +444,15 @@ int cuda_ordinal_of_stream(void *native) {
   } else {
     cuda::check(*cu, cu->CtxGetCurrent(&of_stream), "looking for the current context");
     if (!of_stream)
-      throw error(stage::launch, "the default stream belongs to the thread's current context, and there is none: name the device");
+      throw error(stage::launch,
+                  "the default stream belongs to the thread's current context, and there is none: name the device");
     cuda::check(*cu, cu->CtxGetDevice(&device), "looking for the current device");
   }
   cuda::check(*cu, cu->DevicePrimaryCtxRetain(&primary, device), "starting the device");
   if (of_stream != primary)
-    throw error(stage::launch, "the stream belongs to a context made by cuCtxCreate; kernels run in the device's primary context, "
-                               "which the CUDA runtime uses too");
+    throw error(stage::launch,
+                "the stream belongs to a context made by cuCtxCreate; kernels run in the device's primary context, "
+                "which the CUDA runtime uses too");
   return device; // a CUdevice is the ordinal
 }
 

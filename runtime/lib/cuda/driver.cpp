@@ -60,15 +60,18 @@ const loaded_driver &loaded() {
 
 std::string_view explain(CUresult r) {
   switch (r) {
-  case illegal_address: return "a kernel read or wrote memory outside every allocation; check its masks, offsets and pointer arguments";
-  case misaligned_address: return "a kernel used an address that is not a multiple of the access's size; check pointers and tl::multiple_of";
+  case illegal_address:
+    return "a kernel read or wrote memory outside every allocation; check its masks, offsets and pointer arguments";
+  case misaligned_address:
+    return "a kernel used an address that is not a multiple of the access's size; check pointers and tl::multiple_of";
   case device_assert: return "a tl::device_assert failed; its message is on the standard output";
   case launch_timeout: return "a kernel ran longer than the display's watchdog allows";
   case hardware_stack_error:
   case illegal_instruction:
   case invalid_address_space:
   case invalid_pc:
-  case launch_failed: return "a kernel crashed on the device; check its memory accesses (compute-sanitizer names the instruction)";
+  case launch_failed:
+    return "a kernel crashed on the device; check its memory accesses (compute-sanitizer names the instruction)";
   default: return {};
   }
 }

@@ -60,7 +60,14 @@ enum device_attribute : int {
 };
 
 enum function_attribute : int { local_bytes = 3, num_registers = 4, max_dynamic_shared = 8 };
-enum pointer_attribute : int { memory_type = 2, device_pointer = 3, is_managed = 8, device_ordinal = 9, range_start = 11, range_size = 12 };
+enum pointer_attribute : int {
+  memory_type = 2,
+  device_pointer = 3,
+  is_managed = 8,
+  device_ordinal = 9,
+  range_start = 11,
+  range_size = 12
+};
 enum memory_kind : unsigned { no_memory = 0, host_memory = 1, device_memory = 2, array_memory = 3, unified_memory = 4 };
 enum jit_option : int { error_log = 5, error_log_bytes = 6, generate_line_info = 12 };
 enum jit_input : int { input_ptx = 1 };
@@ -124,7 +131,8 @@ struct driver_api {
   int version = 0; ///< 13000 is CUDA 13.0
 };
 
-/// The driver, opened and initialised at the first call; nullptr where there is none. $TESSERA_LIBCUDA names another library.
+/// The driver, opened and initialised at the first call; nullptr where there is none. $TESSERA_LIBCUDA names another
+/// library.
 const driver_api *find_driver();
 /// Why find_driver() gave nullptr, as a sentence.
 const std::string &why_no_driver();

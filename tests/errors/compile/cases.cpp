@@ -3,6 +3,11 @@
 //
 //   tl::ptr<float> p, tl::ptr<const float> q, tl::val<tl::i32> n, tl::val<float> f, tl::val<bool> flag
 
+//header #include <tessera/tile.h>
+//header namespace tl = tessera::tl;
+//before [[maybe_unused]] static auto kernel = [](tl::ptr<float> p, tl::ptr<const float> q, tl::val<tl::i32> n, tl::val<float> f, tl::val<bool> flag) {
+//after };
+
 //@ assign to a value: a value cannot be assigned: declare 'tl::var x = …'
 auto x = n + 1;
 x = n;

@@ -1,25 +1,30 @@
 #!/usr/bin/env python3
-"""Compiles every case of cases.cpp by itself and compares what the compiler says with what it should say.
+"""Compiles every case of a file by itself and compares what the compiler says with what it should say.
 
-usage: check.py CXX WORKDIR INCLUDE...      The headers are precompiled once, so a case takes a fraction of a second."""
+usage: check.py CASES CXX WORKDIR INCLUDE...
+
+The file's first lines say what a case is compiled with: `//header` lines are precompiled once, so that a case takes a
+fraction of a second; `//before` lines precede every case and `//after` lines follow it."""
 import concurrent.futures, os, re, subprocess, sys
 
-cxx, work, includes = sys.argv[1], sys.argv[2], sys.argv[3:]
-source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "cases.cpp")
+source, cxx, work, includes = sys.argv[1], sys.argv[2], sys.argv[3], sys.argv[4:]
 flags = ["-std=c++23", "-Wall", "-fdiagnostics-color=never", "-fno-diagnostics-show-caret"] + ["-I" + i for i in includes]
 os.makedirs(work, exist_ok=True)
 
 cases = []  # name, text expected, first line, lines
+frame = {"header": "", "before": "", "after": ""}
 for number, line in enumerate(open(source, encoding="utf-8").read().split("\n"), 1):
     if line.startswith("//@ "):
         name, _, text = line[4:].partition(": ") if not line.startswith("//@ ?: ") else (line[4:].split(": ", 2)[0], "", line.split(": ", 2)[2])
         cases.append((name, text, number + 1, []))
     elif cases:
         cases[-1][3].append(line)
+    elif (word := line[2:].split(" ")[0]) in frame and line.startswith("//"):
+        frame[word] += line[len(word) + 3:] + "\n"
 
 header = os.path.join(work, "prelude.h")
 with open(header, "w") as f:
-    f.write("#include <tessera/tile.h>\nnamespace tl = tessera::tl;\n")
+    f.write(frame["header"])
 subprocess.run([cxx, *flags, "-x", "c++-header", header, "-o", header + ".gch"], check=True)
 
 
@@ -27,9 +32,7 @@ def check(index):
     name, text, first, lines = cases[index]
     path = os.path.join(work, f"case{index}.cpp")
     with open(path, "w", encoding="utf-8") as f:
-        f.write('#include "prelude.h"\n[[maybe_unused]] static auto kernel = [](tl::ptr<float> p, tl::ptr<const float> q, tl::val<tl::i32> n, '
-                "tl::val<float> f, tl::val<bool> flag) {\n"
-                f'#line {first} "cases.cpp"\n' + "\n".join(lines) + "\n};\n")
+        f.write('#include "prelude.h"\n' + frame["before"] + f'#line {first} "cases.cpp"\n' + "\n".join(lines) + "\n" + frame["after"])
     run = subprocess.run([cxx, *flags, "-I" + work, "-fsyntax-only", path], capture_output=True, text=True)
     if not text:
         return None if run.returncode == 0 else f"{name}: must compile\n{run.stderr}"

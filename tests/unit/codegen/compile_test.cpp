@@ -2,6 +2,8 @@
 #include <doctest/doctest.h>
 
 #include <string>
+#include <thread>
+#include <vector>
 
 #include <tessera/codegen/compile.h>
 #include <tessera/error.h>
@@ -24,7 +26,8 @@ tt.func public @scale(%x: !tt.ptr<f32> {tt.divisibility = 16 : i32}, %n: i32, %b
   tt.return
 })";
 
-compiled_kernel build(const std::string &text, const char *target, compile_options options = {}, const char *last = "") {
+compiled_kernel build(const std::string &text, const char *target, compile_options options = {},
+                      const char *last = "") {
   ir_module module = parse_ir(text, "scale.ttir");
   return compile(module, parse_target(target), options, last);
 }
@@ -50,7 +53,8 @@ std::vector<std::string> names(const compiled_kernel &kernel) {
 } // namespace
 
 TEST_CASE("targets are what their text says") {
-  for (const char *text : {"cpu", "cpu:emulate=sm_90a", "cpu:emulate=gfx942", "cuda:sm_80", "cuda", "hip:gfx1100", "hip"})
+  for (const char *text :
+       {"cpu", "cpu:emulate=sm_90a", "cpu:emulate=gfx942", "cuda:sm_80", "cuda", "hip:gfx1100", "hip"})
     CHECK(parse_target(text).str() == text);
   CHECK(parse_target("cuda:sm_90a").warp_size() == 32);
   CHECK(parse_target("cpu:emulate=gfx942").warp_size() == 64);
@@ -58,7 +62,8 @@ TEST_CASE("targets are what their text says") {
   CHECK(parse_target("cpu:emulate=sm_80").emulated());
   CHECK(!parse_target("cpu").emulated());
   CHECK(parse_target("cuda:sm_90a").max_shared_bytes() == 227 * 1024);
-  for (const char *text : {"", "gpu", "cpu:sm_90a", "cpu:emulate=", "cuda:", "cuda:gfx942", "hip:sm_90a", "cuda:sm_10", "cpu:"})
+  for (const char *text :
+       {"", "gpu", "cpu:sm_90a", "cpu:emulate=", "cuda:", "cuda:gfx942", "hip:sm_90a", "cuda:sm_10", "cpu:"})
     CHECK(refusal([&] { parse_target(text); }, stage::launch).find("cpu:emulate=ARCH") != std::string::npos);
 }
 
@@ -91,19 +96,35 @@ TEST_CASE("the same module and options give the same code, from ttgir too") {
   CHECK(*from_ttgir.find("ptx") == *from_ttir.find("ptx"));
 }
 
+TEST_CASE("kernels compile on several threads at once") {
+  std::string expected = *build(scale, "cuda:sm_90a", {}, "ptx").find("ptx");
+  std::vector<std::string> made(4);
+  {
+    std::vector<std::jthread> threads;
+    for (std::string &text : made)
+      threads.emplace_back([&text] { text = *build(scale, "cuda:sm_90a", {}, "ptx").find("ptx"); });
+  }
+  for (const std::string &text : made)
+    CHECK(text == expected);
+}
+
 TEST_CASE("every known NVIDIA architecture has code") {
-  for (const char *arch : {"sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_90a", "sm_100", "sm_100a", "sm_103a", "sm_120", "sm_120a",
-                           "sm_121a"}) {
+  for (const char *arch : {"sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_90a", "sm_100", "sm_100a", "sm_103a",
+                           "sm_120", "sm_120a", "sm_121a"}) {
     compiled_kernel kernel = build(scale, (std::string("cuda:") + arch).c_str(), {}, "ptx");
     CHECK(kernel.find("ptx")->find(std::string(".target ") + arch) != std::string::npos);
   }
 }
 
 TEST_CASE("options that cannot be met are refused") {
-  CHECK(refusal([] { build(scale, "cuda:sm_90a", {.num_warps = 64}); }, stage::codegen).find("num_warps") != std::string::npos);
-  CHECK(refusal([] { build(scale, "cuda:sm_90a", {.num_warps = -1}); }, stage::codegen).find("num_warps") != std::string::npos);
-  CHECK(refusal([] { build(scale, "cuda:sm_90a", {.num_ctas = 3}); }, stage::codegen).find("num_ctas") != std::string::npos);
-  CHECK(refusal([] { build(scale, "cuda:sm_90a", {}, "sass"); }, stage::codegen).find("stages are") != std::string::npos);
+  CHECK(refusal([] { build(scale, "cuda:sm_90a", {.num_warps = 64}); }, stage::codegen).find("num_warps") !=
+        std::string::npos);
+  CHECK(refusal([] { build(scale, "cuda:sm_90a", {.num_warps = -1}); }, stage::codegen).find("num_warps") !=
+        std::string::npos);
+  CHECK(refusal([] { build(scale, "cuda:sm_90a", {.num_ctas = 2}); }, stage::codegen).find("num_ctas") !=
+        std::string::npos);
+  CHECK(refusal([] { build(scale, "cuda:sm_90a", {}, "sass"); }, stage::codegen).find("stages are") !=
+        std::string::npos);
   CHECK(refusal([] { build("tt.func public @f(", "cpu"); }, stage::verify) != "");
   CHECK(refusal([] { build("", "cpu"); }, stage::verify).find("no public tt.func") != std::string::npos);
 }

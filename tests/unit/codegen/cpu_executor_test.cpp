@@ -1,5 +1,5 @@
-// The executor without the compiler: C++ functions in the place of generated code call the helpers of cpu_abi.h, so that
-// every report of the checker and every way a program can fail is reached directly.
+// The executor without the compiler: C++ functions in the place of generated code call the helpers of cpu_abi.h, so
+// that every report of the checker and every way a program can fail is reached directly.
 #include <doctest/doctest.h>
 
 #include <cstring>
@@ -39,7 +39,8 @@ failure run(std::uint32_t warps, std::function<void(tessera_cpu_context &)> body
 constexpr tessera_cpu_access word{32, 4, 1, 4, 0, {"kernel.cpp", 7, 3}};
 constexpr tessera_cpu_access other_word{32, 4, 1, 4, 0, {"kernel.cpp", 9, 1}};
 
-void store(tessera_cpu_context &ctx, std::uint32_t lane, std::uint32_t offset, std::uint32_t value, std::uint32_t tag = ~0u) {
+void store(tessera_cpu_context &ctx, std::uint32_t lane, std::uint32_t offset, std::uint32_t value,
+           std::uint32_t tag = ~0u) {
   std::uint32_t offsets[32], tags[32], data[32];
   offsets[lane] = offset;
   tags[lane] = tag;
@@ -99,8 +100,14 @@ TEST_CASE("a read of another warp's write without a barrier is reported") {
 }
 
 TEST_CASE("lanes of one warp are not ordered either") {
-  CHECK(run(1, [](tessera_cpu_context &ctx) { store(ctx, 0, 0, 1); load(ctx, 1, 0); }).why == reason::read_after_write);
-  CHECK(run(1, [](tessera_cpu_context &ctx) { store(ctx, 0, 0, 1); load(ctx, 0, 0); }).why == reason::none);
+  CHECK(run(1, [](tessera_cpu_context &ctx) {
+          store(ctx, 0, 0, 1);
+          load(ctx, 1, 0);
+        }).why == reason::read_after_write);
+  CHECK(run(1, [](tessera_cpu_context &ctx) {
+          store(ctx, 0, 0, 1);
+          load(ctx, 0, 0);
+        }).why == reason::none);
 }
 
 TEST_CASE("write after read and write after write are reported") {
@@ -108,21 +115,41 @@ TEST_CASE("write after read and write after write are reported") {
     store(ctx, 0, 0, 1);
     tessera_cpu_barrier(&ctx);
   };
-  failure f = run(1, [&](tessera_cpu_context &ctx) { start(ctx); load(ctx, 1, 0); store(ctx, 2, 0, 5); });
+  failure f = run(1, [&](tessera_cpu_context &ctx) {
+    start(ctx);
+    load(ctx, 1, 0);
+    store(ctx, 2, 0, 5);
+  });
   CHECK(f.why == reason::write_after_read);
   CHECK(f.other_lane == 1);
-  f = run(1, [&](tessera_cpu_context &ctx) { start(ctx); load(ctx, 1, 0); load(ctx, 3, 0); store(ctx, 1, 0, 5); });
+  f = run(1, [&](tessera_cpu_context &ctx) {
+    start(ctx);
+    load(ctx, 1, 0);
+    load(ctx, 3, 0);
+    store(ctx, 1, 0, 5);
+  });
   CHECK(f.why == reason::write_after_read);
   CHECK(f.other_warp == ~0u); // several threads
-  f = run(1, [&](tessera_cpu_context &ctx) { start(ctx); store(ctx, 1, 0, 5); store(ctx, 2, 0, 6); });
+  f = run(1, [&](tessera_cpu_context &ctx) {
+    start(ctx);
+    store(ctx, 1, 0, 5);
+    store(ctx, 2, 0, 6);
+  });
   CHECK(f.why == reason::write_after_write);
-  f = run(1, [&](tessera_cpu_context &ctx) { start(ctx); store(ctx, 1, 0, 5); store(ctx, 2, 0, 5); });
+  f = run(1, [&](tessera_cpu_context &ctx) {
+    start(ctx);
+    store(ctx, 1, 0, 5);
+    store(ctx, 2, 0, 5);
+  });
   CHECK(f.why == reason::none); // copies that agree
 }
 
 TEST_CASE("uninitialised, foreign, out of bounds and misaligned accesses are reported") {
   CHECK(run(1, [](tessera_cpu_context &ctx) { load(ctx, 0, 16); }).why == reason::uninitialised);
-  failure f = run(1, [](tessera_cpu_context &ctx) { store(ctx, 0, 0, 1, 17); load(ctx, 0, 0, 18); });
+  failure f = run(1, [](tessera_cpu_context &ctx) {
+    store(ctx, 0, 0, 1, 17);
+    load(ctx, 0, 0, 18);
+  });
   CHECK(f.why == reason::wrong_element);
   CHECK(f.expected == 18);
   CHECK(f.found == 17);
@@ -130,9 +157,11 @@ TEST_CASE("uninitialised, foreign, out of bounds and misaligned accesses are rep
   CHECK(run(1, [](tessera_cpu_context &ctx) { store(ctx, 0, ~0u, 1); }).why == reason::out_of_bounds);
   CHECK(run(1, [](tessera_cpu_context &ctx) { store(ctx, 0, 2, 1); }).why == reason::misaligned_shared);
   float data[8] = {}, out[4][32];
-  const void *pointers[32] = {reinterpret_cast<std::byte *>(data) + (16 - reinterpret_cast<std::uintptr_t>(data) % 16) + 4};
+  const void *pointers[32] = {reinterpret_cast<std::byte *>(data) + (16 - reinterpret_cast<std::uintptr_t>(data) % 16) +
+                              4};
   tessera_cpu_access four{32, 4, 4, 16, 0, {"", 0, 0}};
-  CHECK(run(1, [&](tessera_cpu_context &ctx) { tessera_cpu_global_load(&ctx, &four, 1, pointers, out); }).why == reason::misaligned_global);
+  CHECK(run(1, [&](tessera_cpu_context &ctx) { tessera_cpu_global_load(&ctx, &four, 1, pointers, out); }).why ==
+        reason::misaligned_global);
 }
 
 TEST_CASE("what one program wrote is uninitialised in the next") {
@@ -203,5 +232,6 @@ TEST_CASE("the pool runs every index once, also nested in other threads, and pas
     });
   for (auto &caller : callers)
     caller.join();
-  CHECK_THROWS_AS(cpu::thread_pool::instance().run(4, [](cpu::thread_pool::ranges &) { throw error(stage::launch, "no"); }), error);
+  CHECK_THROWS_AS(
+      cpu::thread_pool::instance().run(4, [](cpu::thread_pool::ranges &) { throw error(stage::launch, "no"); }), error);
 }

@@ -1,4 +1,5 @@
-// Encodings: the linear layout of each against its definition, and the encodings inferred for results of shape operations.
+// Encodings: the linear layout of each against its definition, and the encodings inferred for results of shape
+// operations.
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/IR/MLIRContext.h"
 #include "tessera/ir/Register.h"
@@ -64,7 +65,8 @@ SmallVector<int64_t> randomShape(std::mt19937 &random, unsigned rank, unsigned m
 
 TEST_CASE("a blocked layout puts blocks of a lane's registers side by side") {
   Context context;
-  Attribute encoding = parse(context, "blocked<{sizePerThread = [2, 4], threadsPerWarp = [8, 4], warpsPerCTA = [2, 2], order = [1, 0]}>");
+  Attribute encoding = parse(
+      context, "blocked<{sizePerThread = [2, 4], threadsPerWarp = [8, 4], warpsPerCTA = [2, 2], order = [1, 0]}>");
   REQUIRE(encoding);
   LinearLayout layout = ttg::toLinearLayout({64, 64}, encoding);
   // 2x4 per lane, 16x16 per warp, 32x32 per repetition, so 2x2 repetitions, columns first.
@@ -78,7 +80,8 @@ TEST_CASE("a blocked layout puts blocks of a lane's registers side by side") {
 
 TEST_CASE("a tensor smaller than the lanes is held in copies, never twice in a lane") {
   Context context;
-  Attribute encoding = parse(context, "blocked<{sizePerThread = [4], threadsPerWarp = [32], warpsPerCTA = [4], order = [0]}>");
+  Attribute encoding =
+      parse(context, "blocked<{sizePerThread = [4], threadsPerWarp = [32], warpsPerCTA = [4], order = [0]}>");
   LinearLayout layout = ttg::toLinearLayout({16}, encoding);
   CHECK(layout.numBits(HwDim::Register) == 2);
   CHECK(layout.bases(HwDim::Lane) == ArrayRef<uint64_t>{4, 8, 0, 0, 0});
@@ -134,7 +137,8 @@ TEST_CASE("a slice holds the parent's elements with one coordinate left out") {
 TEST_CASE("layouts of a cluster give each program its part") {
   Context context;
   Attribute encoding =
-      parse(context, "blocked<{sizePerThread = [1], threadsPerWarp = [32], warpsPerCTA = [4], order = [0], CGALayout = [[1]]}>");
+      parse(context,
+            "blocked<{sizePerThread = [1], threadsPerWarp = [32], warpsPerCTA = [4], order = [0], CGALayout = [[1]]}>");
   REQUIRE(encoding);
   LinearLayout layout = ttg::toLinearLayout({512}, encoding);
   CHECK(layout.bases(HwDim::Block) == ArrayRef<uint64_t>{256});
@@ -158,7 +162,8 @@ TEST_CASE("swizzled memory follows its formula") {
 
 TEST_CASE("padded memory") {
   Context context;
-  auto encoding = dyn_cast_or_null<ttg::PaddedSharedEncodingAttr>(parse(context, "padded_shared<[4:+2, 16:+1] {order = [0, 1], shape = [8, 4]}>"));
+  auto encoding = dyn_cast_or_null<ttg::PaddedSharedEncodingAttr>(
+      parse(context, "padded_shared<[4:+2, 16:+1] {order = [0, 1], shape = [8, 4]}>"));
   REQUIRE(encoding);
   CHECK(encoding.paddedOffset(3) == 3);
   CHECK(encoding.paddedOffset(4) == 6);

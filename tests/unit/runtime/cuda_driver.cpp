@@ -29,7 +29,9 @@ static thread_local std::size_t allocations = 0;
 
 namespace {
 
-struct config { int block = 256; };
+struct config {
+  int block = 256;
+};
 auto make_copy(const char *name = "copy") {
   return tl::kernel(name, [](tl::ptr<const float> x, tl::ptr<float> y, tl::val<tl::i32> n, config c) {
     auto at = tl::program_id(0) * c.block + tl::arange(0, c.block);
@@ -73,7 +75,8 @@ TEST_CASE_FIXTURE(clean, "devices are listed with their architecture") {
   CHECK(all[0].properties().max_shared_bytes == 232448);
   CHECK(all[0].properties().max_grid[1] == 65535);
   CHECK(all[0].properties().peak_gbytes_per_s == doctest::Approx(4917).epsilon(0.01));
-  CHECK(contains(message_of([] { device::cuda(2); }), "there is no device cuda:2; this machine has the CPU, cuda:0 (Fake H200, sm_90a), cuda:1"));
+  CHECK(contains(message_of([] { device::cuda(2); }),
+                 "there is no device cuda:2; this machine has the CPU, cuda:0 (Fake H200, sm_90a), cuda:1"));
   // Older code runs on newer GPUs, architecture-specific code on its own alone.
   CHECK(device::open("cuda:sm_80").properties().name == "Fake H200");
   CHECK(device::open("cuda:sm_80").target().arch == "sm_80");
@@ -105,7 +108,8 @@ TEST_CASE_FIXTURE(clean, "memory is copied, filled, and given back") {
       CHECK(std::memcmp(&r[0], &v, sizeof v) == 0);
       CHECK(std::memcmp(&r[7], &v, sizeof v) == 0);
     };
-    filled(std::uint8_t(7)), filled(std::uint16_t(0x1234)), filled(3.5f), filled(0.1), filled(1.0), filled(std::array<char, 3>{1, 2, 3});
+    filled(std::uint8_t(7)), filled(std::uint16_t(0x1234)), filled(3.5f), filled(0.1), filled(1.0),
+        filled(std::array<char, 3>{1, 2, 3});
   }
   CHECK(fake_cuda::allocations_alive() == before);
 }
@@ -116,8 +120,10 @@ TEST_CASE_FIXTURE(clean, "memory that does not suffice is an error, and the next
     CHECK(contains(message_of([&] { device_buffer<char>(gpu, bytes); }), "out of memory: "));
   device_buffer<char> most(gpu, fake_cuda::memory_bytes - (1 << 20));
   auto text = message_of([&] { device_buffer<char>(gpu, 2 << 20); });
-  CHECK(contains(text, "driver error: out of memory: 2097152 bytes asked for on cuda:0 (Fake H200), which has 1073741824, 1048576 free: "
-                       "CUDA_ERROR_OUT_OF_MEMORY (out of memory)"));
+  CHECK(contains(
+      text,
+      "driver error: out of memory: 2097152 bytes asked for on cuda:0 (Fake H200), which has 1073741824, 1048576 free: "
+      "CUDA_ERROR_OUT_OF_MEMORY (out of memory)"));
   CHECK_NOTHROW(device_buffer<char>(gpu, 1 << 10));
 }
 
@@ -126,7 +132,12 @@ TEST_CASE_FIXTURE(clean, "a launch passes grid, block, stream and exactly the pa
   stream s(gpu);
   device_buffer<float> x(gpu, 1000), y(gpu, 1000);
   auto copy = make_copy();
-  copy.with({.block = 512}, {.num_warps = 8})(s, [](const config &c) { return grid{(1000 + c.block - 1) / c.block, 3}; }, x, y, 1000);
+  copy.with({.block = 512}, {.num_warps = 8})(
+      s,
+      [](const config &c) {
+        return grid{(1000 + c.block - 1) / c.block, 3};
+      },
+      x, y, 1000);
   copy(s, 1, x, y, 1);
   auto launches = fake_cuda::launches();
   REQUIRE(launches.size() == 2);
@@ -149,8 +160,8 @@ TEST_CASE_FIXTURE(clean, "scalars of every width arrive") {
   auto gpu = device::cuda(0);
   stream s(gpu);
   device_buffer<double> out(gpu, 8);
-  auto all = tl::kernel("scalars", [](tl::val<tl::i8> a, tl::val<tl::f16> h, tl::ptr<double> o, tl::val<double> d, tl::val<tl::bf16> b,
-                                      tl::val<tl::i64> n, tl::val<float> f) {
+  auto all = tl::kernel("scalars", [](tl::val<tl::i8> a, tl::val<tl::f16> h, tl::ptr<double> o, tl::val<double> d,
+                                      tl::val<tl::bf16> b, tl::val<tl::i64> n, tl::val<float> f) {
     tl::store(o, a.to<double>());
     tl::store(o + 1, h.to<double>());
     tl::store(o + 2, d);
@@ -178,7 +189,10 @@ TEST_CASE_FIXTURE(clean, "a warm launch asks the driver for nothing but the laun
   device_buffer<float> x(gpu, 4096), y(gpu, 4096);
   float *raw = y.data();
   auto copy = make_copy();
-  auto launch = [&] { copy.with({.block = 1024})(s, [](const config &c) { return 4096 / c.block; }, x, raw, 4096); };
+  auto launch = [&] {
+    copy.with({.block = 1024})(
+        s, [](const config &c) { return 4096 / c.block; }, x, raw, 4096);
+  };
   launch();
   fake_cuda::reset();
   const std::size_t before = allocations; // the fake, which records launches, has an allocator of its own
@@ -234,8 +248,10 @@ TEST_CASE_FIXTURE(clean, "host memory given to a GPU kernel is refused, and the 
   CHECK(contains(text, "not memory of a GPU"));
   CHECK(contains(message_of([&] { copy(s, 1, x, host.data(), 256); }), "argument 2"));
   device_buffer<float> on_cpu(device::cpu(), 256);
-  CHECK(contains(message_of([&] { copy(s, 1, on_cpu, y, 256); }), "argument 1 of kernel 'copy' is a buffer of cpu, the stream is of cuda:sm_90a"));
-  CHECK(contains(message_of([&] { copy(stream(device::cpu()), 1, x.data(), on_cpu, 256); }), "memory of a CUDA device"));
+  CHECK(contains(message_of([&] { copy(s, 1, on_cpu, y, 256); }),
+                 "argument 1 of kernel 'copy' is a buffer of cpu, the stream is of cuda:sm_90a"));
+  CHECK(
+      contains(message_of([&] { copy(stream(device::cpu()), 1, x.data(), on_cpu, 256); }), "memory of a CUDA device"));
   CHECK(fake_cuda::launches().size() == 1);
   copy(s, 1, x.data(), y.data() + 1, 255);
   CHECK(fake_cuda::launches().size() == 2);
@@ -266,7 +282,8 @@ TEST_CASE_FIXTURE(clean, "PTX that the driver refuses is an error with the drive
   auto copy = make_copy("refused");
   fake_cuda::fail_next("cuLinkAddData", 218);
   auto text = message_of([&] { copy(s, 1, x, y, 256); });
-  CHECK(contains(text, "assemble error: the driver (CUDA 13.0) refused the PTX of kernel 'refused' for cuda:sm_90a: CUDA_ERROR_INVALID_PTX"));
+  CHECK(contains(text, "assemble error: the driver (CUDA 13.0) refused the PTX of kernel 'refused' for cuda:sm_90a: "
+                       "CUDA_ERROR_INVALID_PTX"));
   CHECK(contains(text, "line 9; error   : Unexpected instruction types"));
   fake_cuda::fail_next("cuLinkAddData", 222);
   CHECK(contains(message_of([&] { copy(s, 1, x, y, 256); }), "install a newer driver"));
@@ -293,7 +310,8 @@ TEST_CASE_FIXTURE(clean, "a fault of a kernel is reported when the stream is wai
   fake_cuda::fail_next("cuStreamSynchronize", 700, true);
   auto text = message_of([&] { s.synchronize(); });
   CHECK(contains(text, "execute error: a kernel read or wrote memory outside every allocation"));
-  CHECK(contains(text, "CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered), found while waiting for a stream (the last kernel launched was 'last_one')"));
+  CHECK(contains(text, "CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered), found while waiting for "
+                       "a stream (the last kernel launched was 'last_one')"));
   CHECK(contains(message_of([&] { device_buffer<float>(gpu, 4); }), "execute error"));
 }
 
@@ -317,8 +335,28 @@ TEST_CASE_FIXTURE(clean, "grids beyond the device's limits never reach the drive
   copy(s, {16384, 16384, 16}, x, y, 256); // the 32-bit product is 0
   copy(s, {2147483647, 2, 1}, x, y, 256);
   CHECK(fake_cuda::launches().size() == 2);
-  CHECK(contains(message_of([&] { copy(s, {65536, 65536, 1}, x, y, 256); }), "at most (2147483647, 65535, 65535) programs"));
+  CHECK(contains(message_of([&] {
+                   copy(s, {65536, 65536, 1}, x, y, 256);
+                 }),
+                 "at most (2147483647, 65535, 65535) programs"));
   CHECK(fake_cuda::launches().size() == 2);
+}
+
+TEST_CASE_FIXTURE(clean, "more than 48 KiB of shared memory are asked for") {
+  auto gpu = device::cuda(0);
+  stream s(gpu);
+  device_buffer<float> x(gpu, 128 * 256), y(gpu, 128 * 256);
+  auto transpose = tl::kernel("transpose", [](tl::ptr<const float> x, tl::ptr<float> y) {
+    auto row = tl::arange(0, 128), col = tl::arange(0, 256);
+    auto tile = tl::load(x + row[tl::all, tl::newaxis] * 256 + col[tl::newaxis, tl::all]);
+    tl::store(y + col[tl::all, tl::newaxis] * 128 + row[tl::newaxis, tl::all], tl::trans(tile));
+  });
+  transpose(s, 1, x, y);
+  auto launches = fake_cuda::launches();
+  REQUIRE(launches.size() == 1);
+  CHECK(launches[0].shared_bytes > 48 * 1024); // the fake refuses what the function's attribute does not allow
+  CHECK(fake_cuda::dynamic_shared_limit() == int(launches[0].shared_bytes));
+  CHECK(transpose.compile(gpu).shared_bytes() == launches[0].shared_bytes);
 }
 
 TEST_CASE_FIXTURE(clean, "existing streams are used") {

@@ -9,10 +9,26 @@ using namespace tessera;
 namespace {
 
 // As in dlpack.h; the launcher recognises the members, not the header.
-struct dl_device { int device_type, device_id; };
-struct dl_type { std::uint8_t code, bits; std::uint16_t lanes; };
-struct tensor { void *data; dl_device device; int ndim; dl_type dtype; std::int64_t *shape, *strides; std::uint64_t byte_offset; };
-struct managed { tensor dl_tensor; void *manager_ctx; void (*deleter)(managed *); };
+struct dl_device {
+  int device_type, device_id;
+};
+struct dl_type {
+  std::uint8_t code, bits;
+  std::uint16_t lanes;
+};
+struct tensor {
+  void *data;
+  dl_device device;
+  int ndim;
+  dl_type dtype;
+  std::int64_t *shape, *strides;
+  std::uint64_t byte_offset;
+};
+struct managed {
+  tensor dl_tensor;
+  void *manager_ctx;
+  void (*deleter)(managed *);
+};
 static_assert(dlpack_tensor<tensor> && dlpack_managed<managed>);
 static_assert(!dlpack_tensor<managed> && !dlpack_tensor<device_buffer<float>>);
 
@@ -35,66 +51,67 @@ bool contains(const std::string &text, const char *part) { return text.find(part
 
 TEST_SUITE("runtime.dlpack") {
 
-TEST_CASE_FIXTURE(fixture, "the byte offset is part of the address") {
-  std::string why;
-  t.byte_offset = 8;
-  CHECK(detail::dlpack_address(detail::view_of(t), dtype::f32, s, true, why) == reinterpret_cast<std::uint64_t>(data + 2));
-}
+  TEST_CASE_FIXTURE(fixture, "the byte offset is part of the address") {
+    std::string why;
+    t.byte_offset = 8;
+    CHECK(detail::dlpack_address(detail::view_of(t), dtype::f32, s, true, why) ==
+          reinterpret_cast<std::uint64_t>(data + 2));
+  }
 
-TEST_CASE_FIXTURE(fixture, "the element type must be the parameter's") {
-  CHECK(why() == "");
-  CHECK(contains(why(dtype::f16), "tensor of f32, the kernel's parameter is a pointer to f16"));
-  CHECK(contains(why(dtype::i32), "pointer to i32"));
-  t.dtype = {4, 16, 1};
-  CHECK(why(dtype::bf16) == "");
-  CHECK(contains(why(dtype::f16), "tensor of bf16"));
-  t.dtype = {1, 8, 1};
-  CHECK(why(dtype::u8) == "");
-  CHECK(why(dtype::i1) == "");
-  t.dtype = {2, 32, 4};
-  CHECK(contains(why(), "f32 x 4"));
-}
+  TEST_CASE_FIXTURE(fixture, "the element type must be the parameter's") {
+    CHECK(why() == "");
+    CHECK(contains(why(dtype::f16), "tensor of f32, the kernel's parameter is a pointer to f16"));
+    CHECK(contains(why(dtype::i32), "pointer to i32"));
+    t.dtype = {4, 16, 1};
+    CHECK(why(dtype::bf16) == "");
+    CHECK(contains(why(dtype::f16), "tensor of bf16"));
+    t.dtype = {1, 8, 1};
+    CHECK(why(dtype::u8) == "");
+    CHECK(why(dtype::i1) == "");
+    t.dtype = {2, 32, 4};
+    CHECK(contains(why(), "f32 x 4"));
+  }
 
-TEST_CASE_FIXTURE(fixture, "it must be on the launch's device") {
-  t.device = {2, 0};
-  CHECK(contains(why(), "the launch is on the CPU"));
-  t.device = {3, 0}; // pinned host memory
-  CHECK(why() == "");
-}
+  TEST_CASE_FIXTURE(fixture, "it must be on the launch's device") {
+    t.device = {2, 0};
+    CHECK(contains(why(), "the launch is on the CPU"));
+    t.device = {3, 0}; // pinned host memory
+    CHECK(why() == "");
+  }
 
-TEST_CASE_FIXTURE(fixture, "it must be contiguous unless the kernel gets the strides") {
-  t.strides = nullptr;
-  CHECK(why() == "");
-  t.strides = strides;
-  strides[0] = 8;
-  CHECK(contains(why(), "not contiguous"));
-  CHECK(why(dtype::f32, false) == "");
-  shape[0] = 1; // the stride of a dimension of size 1 says nothing
-  CHECK(why() == "");
-  shape[0] = 0;
-  CHECK(why() == "");
-}
+  TEST_CASE_FIXTURE(fixture, "it must be contiguous unless the kernel gets the strides") {
+    t.strides = nullptr;
+    CHECK(why() == "");
+    t.strides = strides;
+    strides[0] = 8;
+    CHECK(contains(why(), "not contiguous"));
+    CHECK(why(dtype::f32, false) == "");
+    shape[0] = 1; // the stride of a dimension of size 1 says nothing
+    CHECK(why() == "");
+    shape[0] = 0;
+    CHECK(why() == "");
+  }
 
-TEST_CASE_FIXTURE(fixture, "it must have data") {
-  t.data = nullptr;
-  CHECK(contains(why(), "without data"));
-}
+  TEST_CASE_FIXTURE(fixture, "it must have data") {
+    t.data = nullptr;
+    CHECK(contains(why(), "without data"));
+  }
 
-TEST_CASE_FIXTURE(fixture, "a kernel runs on tensors") {
-  for (int i = 0; i < 24; ++i)
-    data[i] = float(i);
-  float out[24];
-  auto twice = tl::kernel("twice", [](tl::ptr<const float> x, tl::ptr<float> y, tl::val<tl::i32> n) {
-    auto at = tl::arange(0, 32);
-    tl::store(y + at, tl::load(x + at, at < n) * 2.0f, at < n);
-  });
-  managed m{t, nullptr, nullptr};
-  twice(s, 1, &m, out, 24);
-  for (int i = 0; i < 24; ++i)
-    CHECK(out[i] == float(2 * i));
-  twice(s, 1, strided(t), out, 24);
-  t.dtype.bits = 64;
-  CHECK_THROWS_WITH_AS(twice(s, 1, t, out, 24), doctest::Contains("argument 1 of kernel 'twice' is a DLPack tensor of f64"), error);
-}
-
+  TEST_CASE_FIXTURE(fixture, "a kernel runs on tensors") {
+    for (int i = 0; i < 24; ++i)
+      data[i] = float(i);
+    float out[24];
+    auto twice = tl::kernel("twice", [](tl::ptr<const float> x, tl::ptr<float> y, tl::val<tl::i32> n) {
+      auto at = tl::arange(0, 32);
+      tl::store(y + at, tl::load(x + at, at < n) * 2.0f, at < n);
+    });
+    managed m{t, nullptr, nullptr};
+    twice(s, 1, &m, out, 24);
+    for (int i = 0; i < 24; ++i)
+      CHECK(out[i] == float(2 * i));
+    twice(s, 1, strided(t), out, 24);
+    t.dtype.bits = 64;
+    CHECK_THROWS_WITH_AS(twice(s, 1, t, out, 24),
+                         doctest::Contains("argument 1 of kernel 'twice' is a DLPack tensor of f64"), error);
+  }
 }

@@ -10,8 +10,18 @@
 
 namespace {
 
-enum { success = 0, invalid_value = 1, out_of_memory = 2, invalid_context = 201, peer_already = 704, invalid_ptx = 218, invalid_image = 200,
-       invalid_handle = 400, not_found = 500, illegal_address = 700 };
+enum {
+  success = 0,
+  invalid_value = 1,
+  out_of_memory = 2,
+  invalid_context = 201,
+  peer_already = 704,
+  invalid_ptx = 218,
+  invalid_image = 200,
+  invalid_handle = 400,
+  not_found = 500,
+  illegal_address = 700
+};
 
 struct function {
   std::string name;
@@ -90,7 +100,8 @@ std::size_t size_of(const std::string &type) {
 
 std::unique_ptr<module_image> parse(const std::string &ptx) {
   auto image = std::make_unique<module_image>();
-  std::regex entry(R"(\.entry\s+([A-Za-z_$][\w$]*)\s*\(([^)]*)\))"), param(R"(\.param\s+(?:\.align\s+\d+\s+)?\.(\w+)[^,\[]*(?:\[(\d+)\])?)");
+  std::regex entry(R"(\.entry\s+([A-Za-z_$][\w$]*)\s*\(([^)]*)\))"),
+      param(R"(\.param\s+(?:\.align\s+\d+\s+)?\.(\w+)[^,\[]*(?:\[(\d+)\])?)");
   for (std::sregex_iterator i(ptx.begin(), ptx.end(), entry), end; i != end; ++i) {
     auto f = std::make_unique<function>();
     f->name = (*i)[1];
@@ -116,8 +127,10 @@ std::unique_ptr<module_image> parse(const std::string &ptx) {
 extern "C" {
 
 int cuGetErrorName(int r, const char **name) {
-  static const std::map<int, const char *> names{{2, "CUDA_ERROR_OUT_OF_MEMORY"}, {1, "CUDA_ERROR_INVALID_VALUE"}, {218, "CUDA_ERROR_INVALID_PTX"},
-                                                 {222, "CUDA_ERROR_UNSUPPORTED_PTX_VERSION"}, {700, "CUDA_ERROR_ILLEGAL_ADDRESS"}, {701, "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES"}};
+  static const std::map<int, const char *> names{
+      {2, "CUDA_ERROR_OUT_OF_MEMORY"},     {1, "CUDA_ERROR_INVALID_VALUE"},
+      {218, "CUDA_ERROR_INVALID_PTX"},     {222, "CUDA_ERROR_UNSUPPORTED_PTX_VERSION"},
+      {700, "CUDA_ERROR_ILLEGAL_ADDRESS"}, {701, "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES"}};
   auto i = names.find(r);
   *name = i == names.end() ? "CUDA_ERROR_UNKNOWN" : i->second;
   return success;
@@ -153,8 +166,9 @@ int cuDeviceGetName(char *name, int n, int d) {
 }
 int cuDeviceGetAttribute(int *value, int a, int d) {
   ENTER("cuDeviceGetAttribute")
-  const std::map<int, int> values{{1, 1024}, {5, 2147483647}, {6, 65535}, {7, 65535}, {13, 1980000}, {16, 132}, {36, 3201000}, {37, 6144},
-                                  {38, 52428800}, {75, d == 0 ? 9 : 8}, {76, 0}, {81, 233472}, {82, 65536}, {97, 232448}};
+  const std::map<int, int> values{{1, 1024}, {5, 2147483647}, {6, 65535},  {7, 65535},     {13, 1980000},
+                                  {16, 132}, {36, 3201000},   {37, 6144},  {38, 52428800}, {75, d == 0 ? 9 : 8},
+                                  {76, 0},   {81, 233472},    {82, 65536}, {97, 232448}};
   auto i = values.find(a);
   if (i == values.end())
     return invalid_value;
@@ -417,10 +431,12 @@ int cuFuncSetAttribute(void *f, int a, int value) {
   static_cast<function *>(f)->max_dynamic_shared = shared_limit = value;
   return success;
 }
-int cuLaunchKernel(void *f, unsigned x, unsigned y, unsigned z, unsigned bx, unsigned by, unsigned bz, unsigned shared, void *stream, void **params, void **extra) {
+int cuLaunchKernel(void *f, unsigned x, unsigned y, unsigned z, unsigned bx, unsigned by, unsigned bz, unsigned shared,
+                   void *stream, void **params, void **extra) {
   ENTER_CONTEXT("cuLaunchKernel")
   auto &fn = *static_cast<function *>(f);
-  if (!x || !y || !z || y > 65535 || z > 65535 || by != 1 || bz != 1 || bx % 32 || bx > 1024 || extra || shared > unsigned(fn.max_dynamic_shared))
+  if (!x || !y || !z || y > 65535 || z > 65535 || by != 1 || bz != 1 || bx % 32 || bx > 1024 || extra ||
+      shared > unsigned(fn.max_dynamic_shared))
     return invalid_value;
   if (stream && static_cast<stream_or_event *>(stream)->context != current())
     return invalid_handle;
@@ -437,8 +453,14 @@ int cuLaunchKernel(void *f, unsigned x, unsigned y, unsigned z, unsigned bx, uns
 
 namespace fake_cuda {
 
-std::vector<launch> launches() { std::lock_guard guard(lock); return launch_log; }
-std::map<std::string, int> calls() { std::lock_guard guard(lock); return call_counts; }
+std::vector<launch> launches() {
+  std::lock_guard guard(lock);
+  return launch_log;
+}
+std::map<std::string, int> calls() {
+  std::lock_guard guard(lock);
+  return call_counts;
+}
 int total_calls() {
   int n = 0;
   for (auto &[name, count] : calls())
@@ -455,9 +477,18 @@ std::uint64_t memory_of(int ordinal, std::size_t bytes) {
   allocations[p] = {bytes, ordinal};
   return p;
 }
-int modules_alive() { std::lock_guard guard(lock); return modules; }
-int allocations_alive() { std::lock_guard guard(lock); return int(allocations.size()); }
-int dynamic_shared_limit() { std::lock_guard guard(lock); return shared_limit; }
+int modules_alive() {
+  std::lock_guard guard(lock);
+  return modules;
+}
+int allocations_alive() {
+  std::lock_guard guard(lock);
+  return int(allocations.size());
+}
+int dynamic_shared_limit() {
+  std::lock_guard guard(lock);
+  return shared_limit;
+}
 void reset() {
   std::lock_guard guard(lock);
   call_counts.clear(), failures.clear(), launch_log.clear();

@@ -6,8 +6,8 @@
 
 namespace tessera {
 
-/// Parses and verifies a module; `name` stands for the text in diagnostics. Null after an error has been reported to the
-/// context. No text crashes it: what MLIR's parser cannot stand is refused beforehand.
+/// Parses and verifies a module; `name` stands for the text in diagnostics. Null after an error has been reported to
+/// the context. No text crashes it: what MLIR's parser cannot stand is refused beforehand.
 mlir::OwningOpRef<mlir::ModuleOp> parseModule(llvm::StringRef text, llvm::StringRef name, mlir::MLIRContext *context);
 
 } // namespace tessera

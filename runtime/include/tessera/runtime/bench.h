@@ -26,8 +26,8 @@ struct bench_result {
   [[nodiscard]] double tflops(double flops) const { return flops / median * 1e-9; }
 };
 
-/// Runs `work`, which gives work to `s`, over and over, and times each run: with the device's events on a GPU, so that the
-/// host's cost of launching is left out, with the clock on the CPU. Throws what `work` throws.
+/// Runs `work`, which gives work to `s`, over and over, and times each run: with the device's events on a GPU, so that
+/// the host's cost of launching is left out, with the clock on the CPU. Throws what `work` throws.
 TESSERA_API bench_result bench(const stream &s, const std::function<void()> &work, const bench_options &options = {});
 
 /// Value at fraction `q` (0 … 1) of the sorted samples, linear between neighbours.

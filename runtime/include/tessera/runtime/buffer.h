@@ -39,7 +39,8 @@ public:
 TESSERA_API void copy_in(device_impl &d, void *to, const void *from, std::size_t bytes, const stream *s);
 TESSERA_API void copy_out(device_impl &d, void *to, const void *from, std::size_t bytes, const stream *s);
 TESSERA_API void copy_within(device_impl &d, void *to, const void *from, std::size_t bytes, const stream *s);
-TESSERA_API void fill(device_impl &d, void *to, const void *pattern, std::size_t width, std::size_t count, const stream *s);
+TESSERA_API void fill(device_impl &d, void *to, const void *pattern, std::size_t width, std::size_t count,
+                      const stream *s);
 [[noreturn]] TESSERA_API void fail_slice(std::size_t offset, std::size_t count, std::size_t size);
 [[noreturn]] TESSERA_API void fail_copy(const char *what, std::size_t host_elements, std::size_t device_elements);
 
@@ -47,18 +48,17 @@ TESSERA_API void fill(device_impl &d, void *to, const void *pattern, std::size_t
 
 /// Part of a device's memory, owned by a device_buffer (or by the caller, through `view_native`).
 ///
-/// Copies without a stream are done when they return. With a stream they are ordered after its work so far, and host memory
-/// must stay untouched until the stream is synchronised.
+/// Copies without a stream are done when they return. With a stream they are ordered after its work so far, and host
+/// memory must stay untouched until the stream is synchronised.
 template <class T> class buffer_view {
-  static_assert(std::is_trivially_copyable_v<T>, "a device buffer holds plain data: its element type must be trivially copyable");
+  static_assert(std::is_trivially_copyable_v<T>,
+                "a device buffer holds plain data: its element type must be trivially copyable");
 
 public:
   using value_type = std::remove_const_t<T>;
   buffer_view(detail::device_impl &impl, T *data, std::size_t size, int space) noexcept
       : impl_(&impl), data_(data), size_(size), space_(space) {}
-  operator buffer_view<const T>() const noexcept
-    requires(!std::is_const_v<T>)
-  {
+  operator buffer_view<const T>() const noexcept requires(!std::is_const_v<T>) {
     return {*impl_, data_, size_, space_};
   }
 
@@ -96,7 +96,9 @@ public:
   }
   /// Sets every element to `value`.
   void fill(const value_type &value) const { detail::fill(*impl_, mut(), &value, sizeof(T), size_, nullptr); }
-  void fill(const value_type &value, const stream &s) const { detail::fill(*impl_, mut(), &value, sizeof(T), size_, &s); }
+  void fill(const value_type &value, const stream &s) const {
+    detail::fill(*impl_, mut(), &value, sizeof(T), size_, &s);
+  }
   /// Sets every byte.
   void fill_bytes(unsigned char byte) const { detail::fill(*impl_, mut(), &byte, 1, size_bytes(), nullptr); }
 
@@ -134,13 +136,16 @@ private:
 
 /// `size` elements of device memory, freed with this object. On the CPU device it is host memory.
 template <class T> class device_buffer {
-  static_assert(!std::is_const_v<T>, "a device_buffer owns writable memory; a kernel may still take it as ptr<const T>");
+  static_assert(!std::is_const_v<T>,
+                "a device_buffer owns writable memory; a kernel may still take it as ptr<const T>");
 
 public:
   /// Not initialised. Throws tessera::error (driver) when the memory does not suffice; nothing is lost by that.
   device_buffer(const tessera::device &d, std::size_t size) : raw_(d, checked_bytes(size)) {}
   /// A copy of host data.
-  device_buffer(const tessera::device &d, std::span<const T> host) : device_buffer(d, host.size()) { view().copy_from(host); }
+  device_buffer(const tessera::device &d, std::span<const T> host) : device_buffer(d, host.size()) {
+    view().copy_from(host);
+  }
   device_buffer(const tessera::device &d, const std::vector<T> &host) : device_buffer(d, std::span<const T>(host)) {}
 
   [[nodiscard]] buffer_view<T> view() noexcept { return {*raw_.impl_, data(), size(), raw_.space_}; }
@@ -156,7 +161,9 @@ public:
   [[nodiscard]] int memory_space() const noexcept { return raw_.space_; }
 
   [[nodiscard]] buffer_view<T> slice(std::size_t offset, std::size_t count) { return view().slice(offset, count); }
-  [[nodiscard]] buffer_view<const T> slice(std::size_t offset, std::size_t count) const { return view().slice(offset, count); }
+  [[nodiscard]] buffer_view<const T> slice(std::size_t offset, std::size_t count) const {
+    return view().slice(offset, count);
+  }
   [[nodiscard]] buffer_view<T> slice(std::size_t offset) { return view().slice(offset); }
   [[nodiscard]] buffer_view<const T> slice(std::size_t offset) const { return view().slice(offset); }
 

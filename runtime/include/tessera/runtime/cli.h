@@ -15,7 +15,8 @@
 
 namespace tessera {
 
-/// Parses --target, --dump, --compile-only, --bench, --json, --plot and a program's own options, and writes what those ask for.
+/// Parses --target, --dump, --compile-only, --bench, --json, --plot and a program's own options, and writes what those
+/// ask for.
 ///
 ///     int main(int argc, char **argv) {
 ///       std::int64_t rows = 1823;
@@ -41,9 +42,9 @@ public:
   void option(const std::string &flag, std::string &value, const std::string &help);
   void flag(const std::string &flag, bool &value, const std::string &help);
 
-  /// Parses and calls `body`, which returns whether all results were right. Gives main's result: 0 if so, 1 if not, 2 for a
-  /// wrong command line or an exception, whose text it prints; 77, which test drivers take for "skipped", where the machine
-  /// lacks the device of --target.
+  /// Parses and calls `body`, which returns whether all results were right. Gives main's result: 0 if so, 1 if not, 2
+  /// for a wrong command line or an exception, whose text it prints; 77, which test drivers take for "skipped", where
+  /// the machine lacks the device of --target.
   int run(int argc, char **argv, const std::function<bool()> &body);
 
   /// The device of --target, "auto" without it.
@@ -60,7 +61,8 @@ public:
   /// Adds a measurement: printed as a line, and written to the --json file at the end.
   void report(const std::string &what, const bench_result &r, std::vector<std::pair<std::string, double>> figures = {});
   /// Keeps a line for the --plot file, if one is asked for.
-  void plot(const std::string &title, const std::string &x_label, const std::string &y_label, std::vector<plot_line> lines);
+  void plot(const std::string &title, const std::string &x_label, const std::string &y_label,
+            std::vector<plot_line> lines);
 
 private:
   struct impl;

@@ -34,8 +34,8 @@ public:
   ~cpu_kernel();
 
   /// Runs every program of `grid` and returns when all are done; args[i] points to the value of metadata.params[i].
-  /// An empty grid does nothing. Throws tessera::error (execute) for what a program reported or a memory fault; programs
-  /// that had not started by then are not run, and the kernel can be run again.
+  /// An empty grid does nothing. Throws tessera::error (execute) for what a program reported or a memory fault;
+  /// programs that had not started by then are not run, and the kernel can be run again.
   cpu_counters run(const std::array<std::uint32_t, 3> &grid, const void *const *args) const;
 
 private:

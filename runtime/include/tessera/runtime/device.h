@@ -18,21 +18,21 @@ class device_impl;
 
 /// What a device is and how much it has. Zero: unknown or does not apply.
 struct device_properties {
-  std::string name;                ///< "NVIDIA H200", or the processor's name
-  std::string arch;                ///< "sm_90a"; on the CPU the vector width used, or the architecture emulated
-  int index = 0;                   ///< ordinal among devices of its kind
-  unsigned multiprocessors = 0;    ///< SMs; threads of the pool on the CPU
+  std::string name;             ///< "NVIDIA H200", or the processor's name
+  std::string arch;             ///< "sm_90a"; on the CPU the vector width used, or the architecture emulated
+  int index = 0;                ///< ordinal among devices of its kind
+  unsigned multiprocessors = 0; ///< SMs; threads of the pool on the CPU
   unsigned warp_size = 0;
   unsigned max_threads_per_program = 0;
-  unsigned max_shared_bytes = 0;   ///< shared memory one program may use
+  unsigned max_shared_bytes = 0; ///< shared memory one program may use
   unsigned shared_bytes_per_multiprocessor = 0;
   unsigned registers_per_multiprocessor = 0;
   std::array<std::uint64_t, 3> max_grid{}; ///< programs along x, y, z
   std::size_t memory_bytes = 0;
-  std::size_t l2_bytes = 0;        ///< last level cache
+  std::size_t l2_bytes = 0; ///< last level cache
   double clock_ghz = 0;
-  double peak_gbytes_per_s = 0;    ///< memory bandwidth on paper
-  int driver_version = 0;          ///< 13000 is CUDA 13.0
+  double peak_gbytes_per_s = 0; ///< memory bandwidth on paper
+  int driver_version = 0;       ///< 13000 is CUDA 13.0
 };
 
 /// A device: a small handle, free to copy, valid for the whole process. Two handles are equal when they are the same
@@ -46,7 +46,8 @@ public:
   static device cpu();
   /// Throws tessera::error (launch) saying what was found, where there is no such device.
   static device cuda(int index = 0);
-  /// By target: "auto", "cpu", "cpu:emulate=sm_90a", "cuda", "cuda:1", "cuda:sm_80" (the first GPU that runs that code).
+  /// By target: "auto", "cpu", "cpu:emulate=sm_90a", "cuda", "cuda:1", "cuda:sm_80" (the first GPU that runs that
+  /// code).
   static device open(std::string_view target);
 
   [[nodiscard]] const device_properties &properties() const noexcept;

@@ -1,7 +1,8 @@
 #pragma once
 // Tensors of other libraries as kernel arguments, in the DLPack exchange format.
 //
-// No header of DLPack is needed: DLTensor, DLManagedTensor and DLManagedTensorVersioned are recognised by their members.
+// No header of DLPack is needed: DLTensor, DLManagedTensor and DLManagedTensorVersioned are recognised by their
+// members.
 #include <concepts>
 #include <cstdint>
 #include <string>
@@ -16,7 +17,7 @@ namespace tessera {
 template <class T>
 concept dlpack_tensor = requires(const T &t) {
   { t.data } -> std::convertible_to<const void *>;
-  { t.device.device_type };
+  {t.device.device_type};
   { t.device.device_id } -> std::convertible_to<int>;
   { t.ndim } -> std::convertible_to<int>;
   { t.dtype.code } -> std::convertible_to<int>;
@@ -28,12 +29,12 @@ concept dlpack_tensor = requires(const T &t) {
 };
 /// DLManagedTensor or DLManagedTensorVersioned.
 template <class T>
-concept dlpack_managed = requires(const T &t) { requires dlpack_tensor<std::remove_cvref_t<decltype(t.dl_tensor)>>; };
+concept dlpack_managed = requires(const T &t) {
+  requires dlpack_tensor<std::remove_cvref_t<decltype(t.dl_tensor)>>;
+};
 
 /// A tensor whose strides the kernel gets as arguments of their own: it need not be contiguous.
-template <dlpack_tensor T> struct strided_tensor {
-  const T *tensor;
-};
+template <dlpack_tensor T> struct strided_tensor { const T *tensor; };
 template <dlpack_tensor T> strided_tensor<T> strided(const T &t) { return {&t}; }
 template <dlpack_tensor T> strided_tensor<T> strided(const T *t) { return {t}; }
 template <dlpack_managed T> auto strided(const T &t) { return strided(t.dl_tensor); }
@@ -50,13 +51,22 @@ struct dlpack_view {
 };
 
 template <dlpack_tensor T> dlpack_view view_of(const T &t) {
-  return {t.data,       static_cast<int>(t.device.device_type),
-          t.device.device_id, t.ndim, t.dtype.code, t.dtype.bits, t.dtype.lanes, t.shape, t.strides, t.byte_offset};
+  return {t.data,
+          static_cast<int>(t.device.device_type),
+          t.device.device_id,
+          t.ndim,
+          t.dtype.code,
+          t.dtype.bits,
+          t.dtype.lanes,
+          t.shape,
+          t.strides,
+          t.byte_offset};
 }
 
 /// The address of the first element, for a kernel that takes `element` on `s`. On a mismatch the result is 0 and `why`
 /// completes the sentence "the argument …".
-TESSERA_API std::uint64_t dlpack_address(const dlpack_view &t, dtype element, const stream &s, bool contiguous, std::string &why);
+TESSERA_API std::uint64_t dlpack_address(const dlpack_view &t, dtype element, const stream &s, bool contiguous,
+                                         std::string &why);
 
 } // namespace detail
 } // namespace tessera

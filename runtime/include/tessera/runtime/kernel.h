@@ -1,5 +1,6 @@
 #pragma once
-// tl::kernel: a lambda with a name, traced, compiled and launched. Its calls are checked against the lambda's signature.
+// tl::kernel: a lambda with a name, traced, compiled and launched. Its calls are checked against the lambda's
+// signature.
 #include <cstring>
 #include <ranges>
 #include <span>
@@ -16,17 +17,18 @@ namespace tessera {
 
 namespace detail {
 
-/// The grid of a launch: numbers, a tessera::grid, or a function of the configuration that gives one. Made by conversion
-/// from what the user wrote, it also learns the line.
+/// The grid of a launch: numbers, a tessera::grid, or a function of the configuration that gives one. Made by
+/// conversion from what the user wrote, it also learns the line.
 template <class Config> class launch_grid {
 public:
   template <std::integral X, std::integral Y = int, std::integral Z = int>
   launch_grid(X x, Y y = 1, Z z = 1, const char *file = __builtin_FILE(), unsigned line = __builtin_LINE())
       : grid_{widen(x), widen(y), widen(z)}, site_{file, line} {}
-  launch_grid(const grid &g, const char *file = __builtin_FILE(), unsigned line = __builtin_LINE()) : grid_(g), site_{file, line} {}
+  launch_grid(const grid &g, const char *file = __builtin_FILE(), unsigned line = __builtin_LINE())
+      : grid_(g), site_{file, line} {}
   template <class F>
-    requires std::invocable<const F &, const Config &>
-  launch_grid(const F &f, const char *file = __builtin_FILE(), unsigned line = __builtin_LINE())
+  requires std::invocable<const F &, const Config &> launch_grid(const F &f, const char *file = __builtin_FILE(),
+                                                                 unsigned line = __builtin_LINE())
       : function_(&f), call_([](const void *function, const void *config) {
           return launch_grid((*static_cast<const F *>(function))(*static_cast<const Config *>(config))).grid_;
         }),
@@ -48,7 +50,7 @@ private:
 template <class A>
 concept buffer_like = requires(const A &a) {
   { a.memory_space() } -> std::same_as<int>;
-  { a.data() };
+  {a.data()};
 };
 template <class A>
 concept contiguous_host_range = !buffer_like<A> && std::ranges::contiguous_range<A> && std::ranges::sized_range<A>;
@@ -83,7 +85,8 @@ template <class Signature> struct packer {
     static_assert(std::is_same_v<std::remove_const_t<T>, std::remove_cv_t<U>>,
                   "the argument's elements have another type than the kernel's tl::ptr parameter");
     static_assert(std::is_const_v<T> || !std::is_const_v<U>,
-                  "the argument's elements are const, but the kernel may write them: make the parameter tl::ptr<const T>, or pass a writable buffer");
+                  "the argument's elements are const, but the kernel may write them: make the parameter tl::ptr<const "
+                  "T>, or pass a writable buffer");
   }
 
   /// Parameter I, a tl::ptr<T>.
@@ -95,7 +98,8 @@ template <class Signature> struct packer {
       // A const device_buffer's elements are const, as data() says.
       check_element<T, std::remove_pointer_t<decltype(a.data())>>();
       if (a.memory_space() != s.memory_space()) [[unlikely]]
-        core.fail_argument(I, "is a buffer of " + a.device().target().str() + ", the stream is of " + s.device().target().str(), site);
+        core.fail_argument(
+            I, "is a buffer of " + a.device().target().str() + ", the stream is of " + s.device().target().str(), site);
       put_address(I, reinterpret_cast<std::uint64_t>(a.data()));
     } else if constexpr (is_strided<X>) {
       put_tensor<I>(view_of(*a.tensor), false);
@@ -120,7 +124,8 @@ template <class Signature> struct packer {
       else
         put_unchecked(I, std::ranges::data(a));
     } else {
-      static_assert(never<A>, "a tl::ptr<T> parameter takes a device_buffer<T> or a slice of one, a T *, a std::span<T>, a DLPack tensor or nullptr");
+      static_assert(never<A>, "a tl::ptr<T> parameter takes a device_buffer<T> or a slice of one, a T *, a "
+                              "std::span<T>, a DLPack tensor or nullptr");
     }
   }
 
@@ -135,13 +140,17 @@ template <class Signature> struct packer {
     } else if constexpr (std::is_integral_v<T>) {
       static_assert(std::is_integral_v<X>, "the kernel's parameter is an integer; the argument is not");
       if (!std::in_range<T>(a)) [[unlikely]]
-        core.fail_argument(I, "is " + std::to_string(a) + ", which its type in the kernel, " + std::string(name(dtype_of<T>)) + ", cannot hold", site);
+        core.fail_argument(I,
+                           "is " + std::to_string(a) + ", which its type in the kernel, " +
+                               std::string(name(dtype_of<T>)) + ", cannot hold",
+                           site);
       v = static_cast<T>(a);
     } else {
       static_assert(std::is_floating_point_v<X> || std::is_same_v<X, half> || std::is_same_v<X, bfloat16>,
                     "the kernel's parameter is a floating-point number; write the argument as one (2.0f)");
       constexpr bool narrow = std::is_same_v<X, double> && std::is_same_v<T, float>;
-      static_assert(!narrow, "the kernel's parameter is a float and the argument a double: write 2.0f, or static_cast<float>");
+      static_assert(!narrow,
+                    "the kernel's parameter is a float and the argument a double: write 2.0f, or static_cast<float>");
       v = T(static_cast<std::conditional_t<std::is_same_v<T, double>, double, float>>(a));
     }
     args.values[I] = 0;
@@ -171,8 +180,12 @@ public:
       : kernel_core(std::move(name), signature::types, {equal, copy}), f_(std::move(f)), where_(where) {}
 
 private:
-  static bool equal(const void *a, const void *b) { return config_equal(*static_cast<const config *>(a), *static_cast<const config *>(b)); }
-  static std::shared_ptr<const void> copy(const void *c) { return std::make_shared<const config>(*static_cast<const config *>(c)); }
+  static bool equal(const void *a, const void *b) {
+    return config_equal(*static_cast<const config *>(a), *static_cast<const config *>(b));
+  }
+  static std::shared_ptr<const void> copy(const void *c) {
+    return std::make_shared<const config>(*static_cast<const config *>(c));
+  }
   ir_module trace(const void *c, std::span<const param_spec> specs) const override {
     return trace_kernel(name().c_str(), f_, *static_cast<const config *>(c), specs, where_);
   }
@@ -187,9 +200,10 @@ namespace tl {
 
 /// A kernel: `const auto k = tl::kernel("name", [](tl::ptr<const float> x, tl::val<tl::i32> n, Config c) { … });`
 ///
-/// The lambda is kept and traced at the first launch of each specialisation (configuration, options, device, which pointers
-/// and integers are divisible by 16, which integers are 1); making a kernel costs nothing. What the lambda captured is what
-/// it held when the kernel was made. A kernel is a handle: copies share their compiled code, and calling it is thread-safe.
+/// The lambda is kept and traced at the first launch of each specialisation (configuration, options, device, which
+/// pointers and integers are divisible by 16, which integers are 1); making a kernel costs nothing. What the lambda
+/// captured is what it held when the kernel was made. A kernel is a handle: copies share their compiled code, and
+/// calling it is thread-safe.
 ///
 /// Arguments of a call: for tl::ptr<T> a device_buffer<T> or a slice of one, a T *, a std::span<T>, a DLPack tensor, or
 /// nullptr; for tl::val<T> a T, or another integer that is checked to fit when T is one.
@@ -219,10 +233,13 @@ public:
   [[nodiscard]] kernel with_options(const compile_options &o) const { return with(configuration(), o); }
 
   [[nodiscard]] const std::string &name() const noexcept { return model_->name(); }
-  [[nodiscard]] const config &configuration() const { return *static_cast<const config *>(model::config_of(variant())); }
+  [[nodiscard]] const config &configuration() const {
+    return *static_cast<const config *>(model::config_of(variant()));
+  }
   [[nodiscard]] compile_options options() const { return variant_ ? model::options_of(*variant_) : compile_options{}; }
 
-  /// Launches `g` programs on `s`: a number, {x, y}, {x, y, z}, or a function of the configuration that gives one of those.
+  /// Launches `g` programs on `s`: a number, {x, y}, {x, y, z}, or a function of the configuration that gives one of
+  /// those.
   template <class... A> void operator()(const stream &s, tessera::detail::launch_grid<config> g, A &&...args) const {
     std::uint64_t values[signature::count + 1];
     auto packed = pack(s, g.site(), values, args...);
@@ -248,18 +265,23 @@ public:
   }
 
 private:
-  void select(const config &c, const compile_options &o) { variant_ = &model_->variant(tessera::detail::config_hash(c), &c, o); }
+  void select(const config &c, const compile_options &o) {
+    variant_ = &model_->variant(tessera::detail::config_hash(c), &c, o);
+  }
   tessera::detail::kernel_variant &variant() const {
     if (!variant_) [[unlikely]]
-      throw error(stage::launch, "kernel '" + name() + "' has a configuration without defaults: launch kernel.with(configuration)");
+      throw error(stage::launch,
+                  "kernel '" + name() + "' has a configuration without defaults: launch kernel.with(configuration)");
     return *variant_;
   }
   template <class... A>
   auto pack(const stream &s, tessera::detail::launch_site site, std::uint64_t *values, A &...args) const {
-    static_assert(sizeof...(A) == signature::count, "the launch passes another number of arguments than the kernel's lambda takes");
+    static_assert(sizeof...(A) == signature::count,
+                  "the launch passes another number of arguments than the kernel's lambda takes");
     tessera::detail::packer<signature> p{*model_, s, site, {values, {}, 0}};
     if constexpr (sizeof...(A) == signature::count)
-      [&]<std::size_t... I>(std::index_sequence<I...>) { (p.template put<I>(args), ...); }(std::index_sequence_for<A...>{});
+      [&]<std::size_t... I>(std::index_sequence<I...>) { (p.template put<I>(args), ...); }
+    (std::index_sequence_for<A...>{});
     return p;
   }
 

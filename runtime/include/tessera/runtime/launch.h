@@ -18,8 +18,8 @@
 
 namespace tessera {
 
-/// How many programs run along x, y and z. Numbers are 64 bits wide, so that a product computed for a grid is not cut off:
-/// too large a grid is an error before the launch, a zero makes the launch do nothing.
+/// How many programs run along x, y and z. Numbers are 64 bits wide, so that a product computed for a grid is not cut
+/// off: too large a grid is an error before the launch, a zero makes the launch do nothing.
 struct grid {
   std::int64_t x = 1, y = 1, z = 1;
 };
@@ -64,7 +64,8 @@ private:
 };
 
 /// Where each of `stages` (comma-separated) of every kernel compiled from now on is written: `spec` is "ttir,ptx" or
-/// "ttir,ptx:DIR", as in the environment variable TESSERA_DUMP. Empty: nowhere. Throws tessera::error for unknown stages.
+/// "ttir,ptx:DIR", as in the environment variable TESSERA_DUMP. Empty: nowhere. Throws tessera::error for unknown
+/// stages.
 TESSERA_API void set_dump(std::string_view spec);
 
 namespace detail {
@@ -91,8 +92,8 @@ struct config_type {
   std::shared_ptr<const void> (*copy)(const void *);
 };
 
-/// A kernel without its lambda's type. Launches may come from many threads: a warm one takes no lock and allocates nothing;
-/// threads that launch the same new specialisation compile it once.
+/// A kernel without its lambda's type. Launches may come from many threads: a warm one takes no lock and allocates
+/// nothing; threads that launch the same new specialisation compile it once.
 class TESSERA_API kernel_core {
 public:
   kernel_core(std::string name, std::span<const param_type> params, config_type config);

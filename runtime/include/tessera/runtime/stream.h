@@ -8,9 +8,9 @@
 
 namespace tessera {
 
-/// An ordered queue of launches and copies. On the CPU device work is done at once, when it is given: a launch returns when
-/// its programs have run, and throws what they reported. On a GPU work runs later; faults are thrown by synchronize().
-/// Streams created here wait for the device's default stream and the other way round.
+/// An ordered queue of launches and copies. On the CPU device work is done at once, when it is given: a launch returns
+/// when its programs have run, and throws what they reported. On a GPU work runs later; faults are thrown by
+/// synchronize(). Streams created here wait for the device's default stream and the other way round.
 class TESSERA_API stream {
 public:
   /// A new stream.

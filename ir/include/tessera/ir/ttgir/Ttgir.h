@@ -23,8 +23,8 @@ unsigned lookupNumWarps(mlir::Operation *op);
 unsigned lookupNumCTAs(mlir::Operation *op);
 unsigned lookupThreadsPerWarp(mlir::Operation *op);
 
-/// The linear layout of a tensor: distributed encodings have the inputs register, lane, warp, block (all present), shared
-/// ones offset (and block). `encoding` must be one of this dialect's, of `shape`'s rank; shape: powers of two.
+/// The linear layout of a tensor: distributed encodings have the inputs register, lane, warp, block (all present),
+/// shared ones offset (and block). `encoding` must be one of this dialect's, of `shape`'s rank; shape: powers of two.
 /// Layouts of distributed encodings have no zero register bases.
 LinearLayout toLinearLayout(llvm::ArrayRef<int64_t> shape, mlir::Attribute encoding);
 LinearLayout toLinearLayout(mlir::RankedTensorType type);
@@ -45,7 +45,8 @@ InferredEncoding inferReshape(mlir::RankedTensorType src, llvm::ArrayRef<int64_t
 InferredEncoding inferJoin(mlir::RankedTensorType src);
 InferredEncoding inferSplit(mlir::RankedTensorType src);
 InferredEncoding inferCat(mlir::RankedTensorType src);
-/// The source encoding for which expand_dims, trans or reshape gives `result`: what a layout change needs to move backwards.
+/// The source encoding for which expand_dims, trans or reshape gives `result`: what a layout change needs to move
+/// backwards.
 InferredEncoding inferSourceOf(mlir::Operation *op, mlir::Attribute result);
 
 } // namespace tessera::ttg

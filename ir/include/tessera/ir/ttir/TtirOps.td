@@ -24,7 +24,7 @@ class TT_InferringOp<string mnemonic, list<Trait> traits = []> : TT_Op<mnemonic,
   let extraClassDeclaration = TT_compatibleTypes;
 }
 
-//===- place in the grid ---------------------------------------------------------------------------------------------===//
+// ---- place in the grid ----------------------------------------------------------------------------------------------
 
 class TT_GridOp<string mnemonic> : TT_Op<mnemonic, [Pure]> {
   let arguments = (ins TT_ProgramDimAttr:$axis);
@@ -38,7 +38,7 @@ class TT_GridOp<string mnemonic> : TT_Op<mnemonic, [Pure]> {
 def TT_GetProgramIdOp : TT_GridOp<"get_program_id"> { let summary = "index of this program along a grid axis"; }
 def TT_GetNumProgramsOp : TT_GridOp<"get_num_programs"> { let summary = "number of programs along a grid axis"; }
 
-//===- casts and element-wise operations that arith and math lack -----------------------------------------------------===//
+// ---- casts and element-wise operations that arith and math lack -----------------------------------------------------
 
 class TT_CastOp<string mnemonic, Type from, Type to> : TT_Op<mnemonic, [SameOperandsAndResultShape,
     Pure, Elementwise]> {
@@ -108,7 +108,7 @@ def TT_ElementwiseInlineAsmOp : TT_Op<"elementwise_inline_asm", [ConditionallySp
   let hasVerifier = 1;
 }
 
-//===- pointers and memory --------------------------------------------------------------------------------------------===//
+// ---- pointers and memory --------------------------------------------------------------------------------------------
 
 def TT_AddPtrOp : TT_Op<"addptr", [Pure, Elementwise, AllTypesMatch<["ptr", "result"]>]> {
   let summary = "pointer plus a signed offset in elements";
@@ -156,7 +156,7 @@ def TT_StoreOp : TT_Op<"store", [DeclareOpInterfaceMethods<MemoryEffectsOpInterf
   let hasCanonicalizer = 1;
 }
 
-//===- tiles: creation and shape --------------------------------------------------------------------------------------===//
+// ---- tiles: creation and shape --------------------------------------------------------------------------------------
 
 def TT_SplatOp : TT_Op<"splat", [Pure]> {
   let summary = "tile with one value everywhere";
@@ -254,7 +254,7 @@ def TT_GatherOp : TT_InferringOp<"gather"> {
   let assemblyFormat = "$src `[` $indices `]` attr-dict `:` functional-type(operands, results)";
 }
 
-//===- reduction ------------------------------------------------------------------------------------------------------===//
+// ---- reduction ------------------------------------------------------------------------------------------------------
 
 def TT_ReduceOp : TT_InferringOp<"reduce", [SingleBlock]> {
   let summary = "combines the elements along `axis` with an associative, commutative region";
@@ -282,7 +282,7 @@ def TT_ReduceReturnOp : TT_Op<"reduce.return", [HasParent<"ReduceOp">, Pure, Ter
   let assemblyFormat = "$result attr-dict `:` type($result)";
 }
 
-//===- debugging ------------------------------------------------------------------------------------------------------===//
+// ---- debugging ------------------------------------------------------------------------------------------------------
 
 def TT_PrintOp : TT_Op<"print", [MemoryEffects<[MemWrite<TT_GlobalMemory>]>]> {
   let summary = "prints scalars or tiles from the device";
@@ -303,7 +303,7 @@ def TT_AssumeOp : TT_Op<"assume", [MemoryEffects<[MemWrite<TT_GlobalMemory>]>]> 
   let assemblyFormat = "$condition attr-dict `:` type($condition)";
 }
 
-//===- functions ------------------------------------------------------------------------------------------------------===//
+// ---- functions ------------------------------------------------------------------------------------------------------
 
 def TT_FuncOp : TT_Op<"func", [AffineScope, AutomaticAllocationScope, IsolatedFromAbove, FunctionOpInterface]> {
   let summary = "a kernel (public) or a helper (private)";

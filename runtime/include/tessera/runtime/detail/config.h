@@ -1,6 +1,6 @@
 #pragma once
-// Equality and hash of a kernel's configuration, whatever aggregate the user wrote: two configurations that differ in any
-// field are different kernels.
+// Equality and hash of a kernel's configuration, whatever aggregate the user wrote: two configurations that differ in
+// any field are different kernels.
 //
 // In this order: a type without padding and floats is compared by its bytes; one with operator== by that; any other
 // aggregate of up to 16 fields field by field, floats by their bits (so that NaN equals itself).
@@ -16,7 +16,8 @@
 
 namespace tessera::detail {
 
-template <class C> inline constexpr bool plain_bytes = std::is_trivially_copyable_v<C> && std::has_unique_object_representations_v<C>;
+template <class C>
+inline constexpr bool plain_bytes = std::is_trivially_copyable_v<C> &&std::has_unique_object_representations_v<C>;
 
 // {} initialises exactly one field each, nested aggregates and arrays too, so the longest list accepted counts them.
 template <class C> consteval int field_count() {
@@ -80,9 +81,12 @@ template <class C> bool config_equal(const C &a, const C &b) {
   } else if constexpr (std::ranges::sized_range<const C> || std::is_array_v<C>) {
     return std::ranges::equal(a, b, [](auto &x, auto &y) { return config_equal(x, y); });
   } else {
-    static_assert(std::is_aggregate_v<C>, "a configuration is an aggregate of numbers, enums and aggregates; give other types a defaulted operator==");
+    static_assert(
+        std::is_aggregate_v<C>,
+        "a configuration is an aggregate of numbers, enums and aggregates; give other types a defaulted operator==");
     return std::apply(
-        [&](auto &...x) { return std::apply([&](auto &...y) { return (config_equal(x, y) && ...); }, fields_of(b)); }, fields_of(a));
+        [&](auto &...x) { return std::apply([&](auto &...y) { return (config_equal(x, y) && ...); }, fields_of(b)); },
+        fields_of(a));
   }
 }
 

@@ -1,0 +1,136 @@
+// What the runtime writes: dumps of stages, plots, and the shared command line's results.
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <unistd.h>
+
+#include <doctest/doctest.h>
+
+#include <tessera/tessera.h>
+
+namespace fs = std::filesystem;
+namespace tl = tessera::tl;
+using namespace tessera;
+
+namespace {
+
+struct temporary_folder {
+  fs::path path = fs::temp_directory_path() / ("tessera_output_test." + std::to_string(getpid()));
+  temporary_folder() { fs::remove_all(path); }
+  ~temporary_folder() { fs::remove_all(path); }
+  std::string text(const std::string &name) const {
+    std::ostringstream out;
+    out << std::ifstream(path / name).rdbuf();
+    return out.str();
+  }
+};
+
+auto make_one() {
+  return tl::kernel("one", [](tl::ptr<float> out) { tl::store(out, 1.0f + tl::program_id(0).to<float>()); });
+}
+
+/// Runs a program's command line; `body` sees the cli.
+int run(std::vector<std::string> words, const std::function<bool(cli &)> &body, std::int64_t *rows = nullptr) {
+  cli c("program", "what it does");
+  std::int64_t unused = 0;
+  c.option("--rows", rows ? *rows : unused, "rows");
+  words.insert(words.begin(), "program");
+  std::vector<char *> argv;
+  for (auto &w : words)
+    argv.push_back(w.data());
+  return c.run(int(argv.size()), argv.data(), [&] { return body(c); });
+}
+
+} // namespace
+
+TEST_SUITE("runtime.output") {
+
+  TEST_CASE_FIXTURE(temporary_folder, "stages are dumped to files as kernels are compiled") {
+    set_dump("ttir,llir:" + path.string());
+    make_one().compile_for("cuda:sm_80");
+    make_one().compile(device::cpu());
+    set_dump("");
+    make_one().compile_for("cuda:sm_90a"); // not any more
+    std::vector<std::string> names;
+    for (auto &f : fs::directory_iterator(path))
+      names.push_back(f.path().filename().string());
+    CHECK(names.size() == 4);
+    for (auto &n : names) {
+      CHECK(n.starts_with("one.c"));
+      CHECK(text(n).find(n.ends_with(".ttir") ? "tt.func public @one" : "define") != std::string::npos);
+    }
+    CHECK_THROWS_WITH_AS(set_dump("ptx,sass"),
+                         doctest::Contains("'sass' is no stage that can be dumped; there are ttir"), error);
+  }
+
+  TEST_CASE_FIXTURE(temporary_folder, "a compilation that fails dumps the stages before") {
+    const char *before = std::getenv("TESSERA_PTXAS");
+    setenv("TESSERA_PTXAS", "/bin/false", 1);
+    set_dump("ptx:" + path.string());
+    CHECK_THROWS_WITH_AS(make_one().compile_for("cuda:sm_80"), doctest::Contains("/bin/false refused the PTX"), error);
+    set_dump("");
+    before ? setenv("TESSERA_PTXAS", before, 1) : unsetenv("TESSERA_PTXAS");
+    REQUIRE(fs::exists(path));
+    CHECK(text(fs::directory_iterator(path)->path().filename()).find(".entry one") != std::string::npos);
+  }
+
+  TEST_CASE_FIXTURE(temporary_folder, "plots are SVG") {
+    fs::create_directory(path);
+    auto file = (path / "p.svg").string();
+    write_svg_plot(file, "a < b", "columns", "GB/s",
+                   {{"one", {1, 2, 3}, {10, 30, 20}}, {"two", {1, 2, 3}, {5, 5, NAN}}});
+    auto svg = text("p.svg");
+    CHECK(svg.starts_with("<svg"));
+    CHECK(svg.ends_with("</svg>\n"));
+    CHECK(svg.find("a &lt; b") != std::string::npos);
+    CHECK(svg.find("nan") == std::string::npos);
+    CHECK_NOTHROW(write_svg_plot(file, "empty", "x", "y", {}));
+    CHECK_THROWS_AS(write_svg_plot((path / "no" / "p.svg").string(), "", "", "", {}), error);
+  }
+
+  TEST_CASE("the command line gives target, sizes and results") {
+    std::int64_t rows = 5;
+    CHECK(run(
+              {"--target=cpu:emulate=sm_80", "--rows=7"},
+              [&](cli &c) {
+                CHECK(c.device() == device::open("cpu:emulate=sm_80"));
+                CHECK(c.target().str() == "cpu:emulate=sm_80");
+                CHECK(!c.compile_only());
+                CHECK(!c.bench());
+                return true;
+              },
+              &rows) == 0);
+    CHECK(rows == 7);
+    CHECK(run({}, [](cli &) { return false; }) == 1);
+    CHECK(run({}, [](cli &) -> bool { throw error(stage::execute, "broken"); }) == 2);
+    CHECK(run({"--nonsense"}, [](cli &) { return true; }) == 2);
+    CHECK(run({"--target=toaster"}, [](cli &c) { return c.device().is_cpu(); }) == 2);
+    CHECK(run({"--dump=sass"}, [](cli &) { return true; }) == 2);
+    CHECK(run({"--target=cuda:sm_90a", "--compile-only"}, [](cli &c) {
+            CHECK(c.compile_only());
+            return c.show(make_one().compile_for(c.target()));
+          }) == 0);
+    if (device::all().size() == 1)
+      CHECK(run({"--target=cuda"}, [](cli &c) { return c.device().is_cpu(); }) == 77);
+  }
+
+  TEST_CASE_FIXTURE(temporary_folder, "measurements are written as JSON") {
+    fs::create_directory(path);
+    CHECK(
+        run({"--target=cpu", "--bench", "--json=" + (path / "r.json").string(), "--plot=" + (path / "r.svg").string()},
+            [](cli &c) {
+              bench_result r;
+              r.median = 2;
+              c.report("copy", r, {{"GB/s", r.gbytes_per_s(4e9)}});
+              c.plot("title", "x", "y", {{"line", {1, 2}, {3, 4}}});
+              return true;
+            }) == 0);
+    auto json = text("r.json");
+    CHECK(json.find("\"median_ms\": 2.0") != std::string::npos);
+    CHECK(json.find("\"GB/s\": 2000.0") != std::string::npos);
+    CHECK(json.find("\"program\": \"program\"") != std::string::npos);
+    CHECK(fs::exists(path / "r.svg"));
+  }
+}
