@@ -11,20 +11,25 @@
 
 namespace cl = llvm::cl;
 
-static cl::opt<std::string> input(cl::Positional, cl::desc("<input: ttir or ttgir; - is stdin>"), cl::init("-"));
-static cl::opt<std::string> output("o", cl::desc("Where to write the stage"), cl::value_desc("file"), cl::init("-"));
+static cl::OptionCategory category("tessera-translate");
+static cl::opt<std::string> input(cl::Positional, cl::desc("<input: ttir or ttgir; - is stdin>"), cl::init("-"),
+                                  cl::cat(category));
+static cl::opt<std::string> output("o", cl::desc("Where to write the stage"), cl::value_desc("file"), cl::init("-"),
+                                   cl::cat(category));
 static cl::opt<std::string> targetName("target", cl::desc("cpu, cpu:emulate=ARCH or cuda:ARCH"),
-                                       cl::init("cuda:sm_90a"));
-static cl::opt<std::string> emit("emit", cl::desc("ttir, ttgir, llir, ptx, cubin, asm or obj; default: the last"));
-static cl::opt<int> numWarps("num-warps", cl::desc("Warps of a program"), cl::init(0));
-static cl::opt<int> numStages("num-stages", cl::desc("Software pipelining depth"), cl::init(0));
-static cl::opt<int> maxRegisters("maxnreg", cl::desc("Registers a thread may use"), cl::init(0));
-static cl::opt<bool> preciseMath("precise-math", cl::desc("Correctly rounded f32 functions"));
-static cl::opt<bool> noFusion("no-fp-fusion", cl::desc("Keep a * b + c in two roundings"));
-static cl::opt<bool> noLineInfo("no-line-info", cl::desc("No source lines in the machine code"));
-static cl::opt<bool> debug("enable-asserts", cl::desc("Compile tt.assert in"));
-static cl::opt<bool> countTraffic("count-traffic", cl::desc("CPU targets: count bytes and flops"));
-static cl::opt<bool> times("times", cl::desc("Print the milliseconds of each pass and stage, registers and spills"));
+                                       cl::init("cuda:sm_90a"), cl::cat(category));
+static cl::opt<std::string> emit("emit", cl::desc("ttir, ttgir, llir, ptx, cubin, asm or obj; default: the last"),
+                                 cl::cat(category));
+static cl::opt<int> numWarps("num-warps", cl::desc("Warps of a program"), cl::init(0), cl::cat(category));
+static cl::opt<int> numStages("num-stages", cl::desc("Software pipelining depth"), cl::init(0), cl::cat(category));
+static cl::opt<int> maxRegisters("maxnreg", cl::desc("Registers a thread may use"), cl::init(0), cl::cat(category));
+static cl::opt<bool> preciseMath("precise-math", cl::desc("Correctly rounded f32 functions"), cl::cat(category));
+static cl::opt<bool> noFusion("no-fp-fusion", cl::desc("Keep a * b + c in two roundings"), cl::cat(category));
+static cl::opt<bool> noLineInfo("no-line-info", cl::desc("No source lines in the machine code"), cl::cat(category));
+static cl::opt<bool> debug("enable-asserts", cl::desc("Compile tt.assert in"), cl::cat(category));
+static cl::opt<bool> countTraffic("count-traffic", cl::desc("CPU targets: count bytes and flops"), cl::cat(category));
+static cl::opt<bool> times("times", cl::desc("Print the milliseconds of each pass and stage, registers and spills"),
+                           cl::cat(category));
 
 static int translate() {
   auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(input, /*IsText=*/true);
@@ -53,6 +58,7 @@ static int translate() {
     stream << kernel.stages.back().second;
   stream.close();
   if (failed || stream.has_error()) {
+    stream.clear_error(); // else the destructor ends the process
     llvm::errs() << "tessera-translate: cannot write " << output << '\n';
     return 1;
   }
@@ -71,6 +77,7 @@ static int translate() {
 }
 
 int main(int argc, char **argv) {
+  cl::HideUnrelatedOptions(category);
   cl::ParseCommandLineOptions(argc, argv, "Tessera: IR text to any stage for any target\n");
   try {
     return translate();

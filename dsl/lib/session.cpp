@@ -1,7 +1,6 @@
 // Sessions, values and variables of a trace.
 #include "state.h"
 
-#include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
@@ -11,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include <tessera/dsl/trace.h>
+#include <tessera/ir/Diagnostics.h>
 #include <tessera/ir/Module.h>
 #include <tessera/ir/Register.h>
 
@@ -45,12 +45,6 @@ const char *name(region_kind k) {
   case region_kind::combine: return "combine function";
   }
   return "region";
-}
-
-source_position position_of(Location loc) {
-  if (auto f = dyn_cast<FileLineColLoc>(loc))
-    return {f.getFilename().str(), f.getLine(), f.getColumn()};
-  return {};
 }
 } // namespace
 
@@ -150,15 +144,11 @@ ir_module session::finish() {
   tt::ReturnOp::create(s.b, s.function.getLoc());
   erase_unused(s.function.getBody().front());
 
-  std::string message;
-  source_position where;
-  ScopedDiagnosticHandler handler(s.context.get(), [&](Diagnostic &d) {
-    if (message.empty())
-      message = d.str(), where = position_of(d.getLocation());
-    return success();
-  });
-  if (failed(mlir::verify(*s.module)))
-    throw error(stage::verify, message, where);
+  {
+    Diagnostics diagnostics(s.context.get());
+    if (failed(mlir::verify(*s.module)))
+      diagnostics.raise(stage::verify, "the trace is no valid module");
+  }
   return ir_module(std::make_unique<ir_module::impl>(std::move(s.context), std::move(s.module)));
 }
 

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include <tessera/codegen/compile.h>
+#include <tessera/ir/ir_module.h>
 #include <tessera/dsl/detail/builder.h>
 #include <tessera/error.h>
 #include <tessera/ir/ttir/Ttir.h>

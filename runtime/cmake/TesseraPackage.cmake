@@ -7,6 +7,7 @@ set_target_properties(tessera PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
 install(TARGETS tessera EXPORT tesseraTargets)
 install(EXPORT tesseraTargets NAMESPACE tessera:: DESTINATION ${package_dir})
 install(DIRECTORY dsl/include/tessera runtime/include/tessera DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+install(FILES ir/include/tessera/ir/ir_module.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tessera/ir)
 install(FILES codegen/include/tessera/codegen/target.h codegen/include/tessera/codegen/compile.h
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tessera/codegen)
 configure_package_config_file(runtime/cmake/tesseraConfig.cmake.in tesseraConfig.cmake INSTALL_DESTINATION ${package_dir})

@@ -1,6 +1,7 @@
 // The shared command line, on CLI11.
 #include <cstdio>
 #include <fstream>
+#include <limits>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -45,7 +46,9 @@ cli::cli(std::string name, std::string description)
 cli::~cli() = default;
 
 void cli::option(const std::string &flag, std::int64_t &value, const std::string &help) {
-  impl_->app.add_option(flag, value, help)->capture_default_str();
+  impl_->app.add_option(flag, value, help)
+      ->capture_default_str()
+      ->check(CLI::Range(std::int64_t(1), std::numeric_limits<std::int64_t>::max(), "≥ 1"));
 }
 void cli::option(const std::string &flag, double &value, const std::string &help) {
   impl_->app.add_option(flag, value, help)->capture_default_str();

@@ -78,7 +78,7 @@ device device::open(std::string_view text) {
     return device(all_devices().cpu(t));
   if (t.kind != target_kind::cuda)
     throw error(stage::launch,
-                fmt::format("'{}' can be compiled for, but not launched on: devices are the CPU and CUDA GPUs; {}",
+                fmt::format("kernels cannot be launched on '{}': devices are the CPU and CUDA GPUs; {}",
                             text, found()));
   registry &r = all_devices();
   std::lock_guard guard(r.lock);

@@ -102,6 +102,8 @@ struct kernel_core::impl {
                                                  const target &t, const specialization &s) const {
     if (c.kernel)
       return c.kernel;
+    if (core.name().empty())
+      throw error(stage::trace, "a kernel has no name: tl::kernel(\"name\", …) gives the machine code its symbol");
     std::vector<param_spec> specs(params.size());
     for (std::size_t i = 0; i < specs.size(); ++i)
       specs[i] = {bool(s.divisible_by_16 >> i & 1), bool(s.equal_to_1 >> i & 1)};

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Ratio table of benchmark results: Tessera against its peers.
 
-Usage: compare.py TESSERA.json PEER.json [--min-ratio R]
-TESSERA.json is what `gpu_bench --bench --json=FILE` writes, PEER.json a list of rows {"case", "provider", "us", "gbps" or
-"tflops", …}; either may also be in the other form. Ratio = peer's time / Tessera's time: above 1 Tessera is faster. With --min-ratio the exit code says whether
-every case that Triton has reached R.
+Usage: compare.py TESSERA.json PEER.json [MORE.json …] [--min-ratio R]
+A file is what `gpu_bench --bench --json=FILE` writes, or a list of a peer's rows {"case", "provider", "us", "gbps" or
+"tflops", …}. Give several rounds of each, measured in turns: of a case the median round is taken, since one round of a
+short kernel is uncertain by some per cent. Ratio = peer's time / Tessera's time: above 1 Tessera is faster. With
+--min-ratio the exit code says whether every case that Triton has reached R.
 """
 import argparse, json, sys
 
@@ -26,13 +27,21 @@ def best(rows):
     return table
 
 
+def median_of_rounds(files):
+    """Per (case, provider) the median over files of each file's fastest row."""
+    rounds = {}
+    for path in files:
+        for key, row in best(rows_of(path)).items():
+            rounds.setdefault(key, []).append(row)
+    return {key: sorted(rows, key=lambda r: r["us"])[len(rows) // 2] for key, rows in rounds.items()}
+
+
 def main():
     args = argparse.ArgumentParser()
-    args.add_argument("tessera")
-    args.add_argument("peer")
+    args.add_argument("files", nargs="+", metavar="FILE.json")
     args.add_argument("--min-ratio", type=float)
     args = args.parse_args()
-    rows = best([row for path in (args.tessera, args.peer) for row in rows_of(path)])
+    rows = median_of_rounds(args.files)
     providers = sorted({provider for _, provider in rows if provider != "tessera"})
     cases = [case for case, provider in rows if provider == "tessera"]
 

@@ -384,6 +384,58 @@ TEST_CASE("quotients and upper halves of products") {
   check_equal<i32>("cdiv", ceiled.read(), want_ceiled);
 }
 
+namespace {
+template <class T> void test_wide_divisions() {
+  constexpr int n = 8192; // many elements a thread: divisions are called, not inlined
+  const auto kernel = tl::kernel("wide", [](tl::ptr<const T> x, tl::ptr<T> y, tl::val<T> d) {
+    auto at = tl::arange(0, n);
+    auto v = tl::load(x + at);
+    tl::store(y + at, v / 7);
+    tl::store(y + n + at, v % 1000000007);
+    tl::store(y + 2 * n + at, v / d);
+    tl::store(y + 3 * n + at, v % d);
+    tl::store(y + 4 * n + at, v / 16);
+  });
+  std::mt19937_64 bits(5);
+  std::vector<T> host(n), want(5 * n);
+  for (T &v : host)
+    v = static_cast<T>(bits() >> bits() % 64);
+  host[0] = std::numeric_limits<T>::min(), host[1] = std::numeric_limits<T>::max();
+  const T d = 12345678912;
+  for (int i = 0; i < n; ++i) {
+    const T v = host[i];
+    want[i] = v / 7, want[n + i] = v % 1000000007, want[2 * n + i] = v / d, want[3 * n + i] = v % d;
+    want[4 * n + i] = v / 16;
+  }
+  input<T> in(host);
+  output<T> out(5 * n);
+  launch(kernel.with_options({.num_warps = 4}), 1, *in, *out, d);
+  check_equal<T>(type_name<T>(), out.read(), want);
+}
+} // namespace
+
+TEST_CASE("64-bit divisions of a wide tile, by constants and by an argument") {
+  test_wide_divisions<i64>();
+  test_wide_divisions<u64>();
+}
+
+TEST_CASE("a long function of a wide tile") {
+  const auto kernel = tl::kernel("gelu", [](tl::ptr<const float> x, tl::ptr<float> y) {
+    auto at = tl::arange(0, 4096);
+    auto v = tl::load(x + at);
+    tl::store(y + at, v * 0.5f * (1.0f + tl::erf(v * 0.70710678f)));
+  });
+  const auto host = random<float>(4096, -4, 4);
+  input<float> in(host);
+  output<float> out(4096);
+  launch(kernel.with_options({.num_warps = 1}), 1, *in, *out);
+  const auto got = out.read();
+  double worst = 0;
+  for (std::size_t i = 0; i < host.size(); ++i)
+    worst = std::max(worst, std::fabs(got[i] - host[i] * 0.5 * (1 + std::erf(host[i] * std::sqrt(0.5)))));
+  CHECK(worst < 2e-6);
+}
+
 TEST_CASE("logic on bool tiles") {
   const auto kernel = tl::kernel("logic", [](tl::ptr<const i32> a, tl::ptr<i32> y) {
     auto at = tl::arange(0, 16);

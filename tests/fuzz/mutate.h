@@ -1,6 +1,6 @@
 #pragma once
-// Wrong texts by the thousand: the IR texts of tests/lit, with words, numbers and lines changed at random. One seed gives
-// one series of texts, on every machine: only the generator's own numbers are used, no library distribution.
+// Wrong texts by the thousand: the IR texts of tests/lit, with words, numbers and lines changed at random. One seed
+// gives one series of texts, on every machine: only the generator's own numbers are used, no library distribution.
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
@@ -14,7 +14,8 @@
 
 namespace tessera::fuzz {
 
-/// The modules in the given folders of `root`: files in the order of their names, cut at "// -----", without comment lines.
+/// The modules in the given folders of `root`: files in the order of their names, cut at "// -----", without comment
+/// lines.
 inline std::vector<std::string> read_texts(const std::filesystem::path &root, const std::vector<std::string> &folders) {
   std::vector<std::string> texts;
   std::vector<std::filesystem::path> files;
@@ -42,8 +43,8 @@ inline std::vector<std::string> read_texts(const std::filesystem::path &root, co
   return texts;
 }
 
-/// A module of several public functions as one module for each; private functions go along with all. By lines: a function
-/// ends at the first "}" that is indented as its "tt.func" is.
+/// A module of several public functions as one module for each; private functions go along with all. By lines: a
+/// function ends at the first "}" that is indented as its "tt.func" is.
 inline std::vector<std::string> one_kernel_each(const std::string &text) {
   std::vector<std::string> lines, result;
   for (std::size_t at = 0, end; at < text.size(); at = end + 1) {
@@ -55,7 +56,8 @@ inline std::vector<std::string> one_kernel_each(const std::string &text) {
   int kernels = 0;
   for (std::size_t i = 0; i < lines.size(); ++i) {
     std::size_t indent = lines[i].find_first_not_of(' ');
-    if (indent == std::string::npos || lines[i].compare(indent, 8, "tt.func ") != 0 || lines[i].find(" private ") != std::string::npos)
+    if (indent == std::string::npos || lines[i].compare(indent, 8, "tt.func ") != 0 ||
+        lines[i].find(" private ") != std::string::npos)
       continue;
     const std::string closing = std::string(indent, ' ') + "}";
     owner[i] = kernels;
@@ -109,25 +111,49 @@ inline bool is_type(const std::string &token) {
   return std::find(std::begin(types), std::end(types), token) != std::end(types);
 }
 
-/// `original` with one change, at times two or three. A third of them touch single tokens, so most of those texts end in the
-/// parser; the others change a number, a type or an op for its like, so many of those get deep into the passes.
+/// `original` with one change, at times two or three. A third of them touch single tokens, so most of those texts end
+/// in the parser; the others change a number, a type or an op for its like, so many of those get deep into the passes.
 inline std::string mutate(const tokens &original, const tokens &other, std::mt19937 &random) {
   using list = std::vector<std::string_view>;
-  static const list numbers = {"0",  "1",   "2",   "3",    "4",  "5",       "8",          "16",
-                               "32", "64",  "128", "256",  "-1", "1048577", "4294967296", "99999999999999999999"};
-  static const list types = {"f16", "bf16", "f32", "f64", "i1",  "i8",   "i16",    "i32",
+  static const list numbers = {"0",  "1",  "2",   "3",   "4",  "5",       "8",          "16",
+                               "32", "64", "128", "256", "-1", "1048577", "4294967296", "99999999999999999999"};
+  static const list types = {"f16", "bf16", "f32", "f64",   "i1", "i8",   "i16",    "i32",
                              "i64", "i32",  "f32", "index", "i7", "i128", "f8E5M2", "tf32"};
-  static const list words = {"tensor", "x", "<",    ">",     "[",            "]",        "{",          "}",             "(",             ")",           ",",
-                             "?",      "*", "#smem", "none", "!tt.ptr<f32>", "dense<0>", "array<i32>", "tensor<4xf32>", "vector<4xf32>", "complex<f32>"};
+  static const list words = {"tensor",
+                             "x",
+                             "<",
+                             ">",
+                             "[",
+                             "]",
+                             "{",
+                             "}",
+                             "(",
+                             ")",
+                             ",",
+                             "?",
+                             "*",
+                             "#smem",
+                             "none",
+                             "!tt.ptr<f32>",
+                             "dense<0>",
+                             "array<i32>",
+                             "tensor<4xf32>",
+                             "vector<4xf32>",
+                             "complex<f32>"};
   static const std::vector<list> alike = {
-      {"arith.addi", "arith.subi", "arith.muli", "arith.divsi", "arith.divui", "arith.remsi", "arith.remui", "arith.shli", "arith.shrsi", "arith.shrui",
-       "arith.andi", "arith.ori", "arith.xori", "arith.maxsi", "arith.minui", "arith.ceildivsi", "arith.floordivsi", "tt.mulhiui"},
-      {"arith.addf", "arith.subf", "arith.mulf", "arith.divf", "arith.remf", "arith.maxnumf", "arith.minimumf", "tt.precise_divf", "math.powf", "math.atan2"},
-      {"arith.negf", "math.exp", "math.exp2", "math.log", "math.sqrt", "math.rsqrt", "math.sin", "math.erf", "math.absf", "math.floor", "math.tan", "tt.precise_sqrt"},
-      {"arith.extf", "arith.truncf", "arith.sitofp", "arith.uitofp", "arith.fptosi", "arith.fptoui", "arith.extsi", "arith.extui", "arith.trunci", "arith.index_cast",
-       "arith.bitcast", "tt.bitcast", "tt.fp_to_fp", "tt.int_to_ptr", "tt.ptr_to_int"},
+      {"arith.addi", "arith.subi", "arith.muli", "arith.divsi", "arith.divui", "arith.remsi", "arith.remui",
+       "arith.shli", "arith.shrsi", "arith.shrui", "arith.andi", "arith.ori", "arith.xori", "arith.maxsi",
+       "arith.minui", "arith.ceildivsi", "arith.floordivsi", "tt.mulhiui"},
+      {"arith.addf", "arith.subf", "arith.mulf", "arith.divf", "arith.remf", "arith.maxnumf", "arith.minimumf",
+       "tt.precise_divf", "math.powf", "math.atan2"},
+      {"arith.negf", "math.exp", "math.exp2", "math.log", "math.sqrt", "math.rsqrt", "math.sin", "math.erf",
+       "math.absf", "math.floor", "math.tan", "tt.precise_sqrt"},
+      {"arith.extf", "arith.truncf", "arith.sitofp", "arith.uitofp", "arith.fptosi", "arith.fptoui", "arith.extsi",
+       "arith.extui", "arith.trunci", "arith.index_cast", "arith.bitcast", "tt.bitcast", "tt.fp_to_fp", "tt.int_to_ptr",
+       "tt.ptr_to_int"},
       {"slt", "sle", "sgt", "ult", "uge", "eq", "ne", "olt", "une", "ord"},
-      {"tt.splat", "tt.broadcast", "tt.expand_dims", "tt.trans", "tt.reshape", "tt.unsplat", "tt.split", "tt.join", "tt.cat", "ttg.convert_layout"},
+      {"tt.splat", "tt.broadcast", "tt.expand_dims", "tt.trans", "tt.reshape", "tt.unsplat", "tt.split", "tt.join",
+       "tt.cat", "ttg.convert_layout"},
       {"add", "fadd", "max", "umin", "and", "xor", "exch"},
       {"sizePerThread", "threadsPerWarp", "warpsPerCTA", "order"},
       {"acq_rel", "relaxed", "acquire", "release"},
@@ -148,7 +174,9 @@ inline std::string mutate(const tokens &original, const tokens &other, std::mt19
       ++end;
     return std::pair(begin, std::min(end + 1, text.size()));
   };
-  auto everywhere = [&](std::size_t at, const std::string &with) { std::replace(text.begin(), text.end(), std::string(text[at]), with); };
+  auto everywhere = [&](std::size_t at, const std::string &with) {
+    std::replace(text.begin(), text.end(), std::string(text[at]), with);
+  };
   for (unsigned n = random() % 3 ? 1 : 2 + random() % 2; n-- > 0 && !text.empty();) {
     std::size_t at = random() % text.size();
     switch (random() % 18) {

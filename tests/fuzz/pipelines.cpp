@@ -1,5 +1,5 @@
-// Mutated IR texts through everything: parse, verify, both pipelines, lowering, LLVM. Whatever the text, the compiler makes
-// code or throws tessera::error with a sentence of its own; it never crashes, hangs, or makes invalid LLVM IR.
+// Mutated IR texts through everything: parse, verify, both pipelines, lowering, LLVM. Whatever the text, the compiler
+// makes code or throws tessera::error with a sentence of its own; it never crashes, hangs, or makes invalid LLVM IR.
 //   TESSERA_FUZZ_SEED, TESSERA_FUZZ_ROUNDS  other texts, more texts
 //   TESSERA_FUZZ_LAST=FILE                  the text being compiled, for what takes the process down
 //   TESSERA_FUZZ_STAGE=STAGE                how far texts go (llir); "machine": to ptx or obj
@@ -32,7 +32,8 @@ outcome compile_text(const std::string &text, const target &t, std::string_view 
     if (e.stage() == stage::internal)
       return {false, e.what()};
     // The sentences for diagnostics that nobody emitted.
-    for (std::string_view nothing : {"a pass failed without saying why", "the kernel cannot be lowered", "the text is no module"})
+    for (std::string_view nothing :
+         {"a pass failed without saying why", "the kernel cannot be lowered", "the text is no module"})
       if (e.message().empty() || e.message() == nothing)
         return {false, std::string("an error without a reason: ") + e.what()};
     return {};
@@ -65,13 +66,14 @@ TEST_CASE("no text takes the compiler down") {
   std::vector<fuzz::tokens> originals;
   for (const std::string &module : modules)
     for (const std::string &text : fuzz::one_kernel_each(module))
-      if (std::any_of(std::begin(targets), std::end(targets), [&](const target &t) { return compile_text(text, t, "ttgir").compiled; }))
+      if (std::any_of(std::begin(targets), std::end(targets),
+                      [&](const target &t) { return compile_text(text, t, "ttgir").compiled; }))
         originals.push_back(fuzz::split(text));
   REQUIRE(originals.size() > 40);
 
   std::mt19937 random(number("TESSERA_FUZZ_SEED", 7));
   const char *last = std::getenv("TESSERA_FUZZ_LAST");
-  const unsigned rounds = number("TESSERA_FUZZ_ROUNDS", 12);
+  const unsigned rounds = number("TESSERA_FUZZ_ROUNDS", 40);
   unsigned compiled = 0, refused = 0;
   for (unsigned round = 0; round < rounds; ++round)
     for (const auto &original : originals) {
@@ -84,7 +86,7 @@ TEST_CASE("no text takes the compiler down") {
       outcome result = compile_text(text, t, stage_for(t));
       std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
       CHECK_MESSAGE(result.complaint.empty(), result.complaint);
-      CHECK(spent.count() < 20); // hangs, not speed: this machine may be busy
+      CHECK(spent.count() < 60); // hangs, not speed: a tile of a million elements takes long
       ++(result.compiled ? compiled : refused);
     }
   MESSAGE(originals.size() << " originals; " << compiled << " mutants compiled, " << refused << " refused");

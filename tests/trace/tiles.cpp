@@ -114,7 +114,7 @@ const trace custom("custom", [](tl::ptr<float> p, tl::ptr<tl::i32> q) {
 // CHECK-LABEL: @hints(
 // CHECK-SAME: %{{.*}}: i32 {tt.divisibility = 8 : i32}
 // CHECK: arith.addi {{.*}} {tt.contiguity = dense<16> : tensor<1xi32>, tt.divisibility = dense<4> : tensor<1xi32>}
-// CHECK: tt.assume
+// CHECK: llvm.intr.assume %{{.*}} : i1
 // CHECK: tt.assert %{{.*}}, "in range"
 // CHECK: tt.print "x" {hex = false, isSigned = array<i32: 1, 0>}
 const trace hints("hints", [](tl::ptr<tl::i32> p, tl::val<tl::i32> n) {

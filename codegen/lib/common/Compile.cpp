@@ -3,18 +3,18 @@
 #include "Emitter.h"
 #include "Optimize.h"
 
+#include "tessera/ir/Diagnostics.h"
 #include "tessera/ir/Module.h"
-#include "tessera/ir/Parse.h"
-#include "tessera/ir/Register.h"
 #include "tessera/passes/Allocation.h"
 #include "tessera/passes/Pipelines.h"
 
-#include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
-#include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassInstrumentation.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/bit.h"
+#include "llvm/IR/DiagnosticHandler.h"
+#include "llvm/IR/DiagnosticInfo.h"
+#include "llvm/IR/DiagnosticPrinter.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -28,65 +28,24 @@
 
 namespace tessera {
 
-// ---- modules --------------------------------------------------------------------------------------------------------
-
-ir_module::ir_module(std::unique_ptr<impl> p) : impl_(std::move(p)) {}
-ir_module::ir_module(ir_module &&) noexcept = default;
-ir_module &ir_module::operator=(ir_module &&) noexcept = default;
-ir_module::~ir_module() = default;
-
-static std::string print(mlir::ModuleOp module, bool locations) {
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  mlir::OpPrintingFlags flags;
-  if (locations)
-    flags.enableDebugInfo();
-  module->print(stream, flags);
-  if (!text.ends_with('\n'))
-    stream << '\n';
-  return text;
-}
-
-std::string ir_module::str(bool locations) const { return print(*impl_->module, locations); }
-
 namespace {
 
-/// Gathers errors while MLIR runs, to be thrown once it has returned.
-class Diagnostics {
+/// Errors that LLVM reports while it makes code, of inline assembly for instance. Its own handler prints and ends the
+/// process.
+class LlvmDiagnostics : public llvm::DiagnosticHandler {
 public:
-  explicit Diagnostics(mlir::MLIRContext *context)
-      : handler(context, [this](mlir::Diagnostic &d) {
-          if (d.getSeverity() == mlir::DiagnosticSeverity::Error && message.empty()) {
-            message = d.str();
-            where = position(d.getLocation());
-            for (mlir::Diagnostic &note : d.getNotes())
-              message += "\n  note: " + note.str();
-          }
-          return mlir::success();
-        }) {
-    context->printOpOnDiagnostic(false); // the location says where; the op's text would bury the sentence
-  }
-
-  [[noreturn]] void raise(tessera::stage s, llvm::StringRef fallback) const {
-    throw error(s, message.empty() ? fallback.str() : message, where);
+  explicit LlvmDiagnostics(std::string &firstError) : firstError(firstError) {}
+  bool handleDiagnostics(const llvm::DiagnosticInfo &info) override {
+    if (info.getSeverity() == llvm::DS_Error && firstError.empty()) {
+      llvm::raw_string_ostream stream(firstError);
+      llvm::DiagnosticPrinterRawOStream printer(stream);
+      info.print(printer);
+    }
+    return true;
   }
 
 private:
-  static source_position position(mlir::Location loc) {
-    source_position found;
-    loc->walk([&](mlir::Location part) {
-      auto at = mlir::dyn_cast<mlir::FileLineColLoc>(mlir::LocationAttr(part));
-      if (!at || at.getLine() == 0)
-        return mlir::WalkResult::advance();
-      found = {at.getFilename().str(), at.getLine(), at.getColumn()};
-      return mlir::WalkResult::interrupt();
-    });
-    return found;
-  }
-
-  std::string message;
-  source_position where;
-  mlir::ScopedDiagnosticHandler handler;
+  std::string &firstError;
 };
 
 using Clock = std::chrono::steady_clock;
@@ -205,19 +164,6 @@ void checkPlacement(mlir::ModuleOp module) {
 
 } // namespace
 
-ir_module parse_ir(std::string_view text, std::string_view name) {
-  auto p = std::make_unique<ir_module::impl>();
-  mlir::DialectRegistry registry;
-  registerAllDialects(registry);
-  p->context = std::make_unique<mlir::MLIRContext>(registry, mlir::MLIRContext::Threading::DISABLED);
-  p->context->loadAllAvailableDialects();
-  Diagnostics diagnostics(p->context.get());
-  p->module = parseModule({text.data(), text.size()}, {name.data(), name.size()}, p->context.get());
-  if (!p->module)
-    diagnostics.raise(stage::verify, "the text is no module");
-  return ir_module(std::move(p));
-}
-
 // ---- compile --------------------------------------------------------------------------------------------------------
 
 compiled_kernel compile(ir_module &module, const target &t, const compile_options &options,
@@ -261,7 +207,7 @@ void compile_into(compiled_kernel &out, ir_module &owned, const target &t, const
   } else {
     runPipeline(module, out.times, [](mlir::OpPassManager &pm) { buildTtirPipeline(pm); });
     kernelOf(module);
-    if (finish("ttir", print(module, false)))
+    if (finish("ttir", printModule(module)))
       return;
     // Warps are no hardware on the CPU but a way to cut the tile: the size of the tile decides.
     if (native)
@@ -277,7 +223,7 @@ void compile_into(compiled_kernel &out, ir_module &owned, const target &t, const
     options.maxSharedBytes = t.max_shared_bytes();
     runPipeline(module, out.times, [&](mlir::OpPassManager &pm) { buildTtgirPipeline(pm, options); });
   }
-  if (finish("ttgir", print(module, false)))
+  if (finish("ttgir", printModule(module)))
     return;
 
   // llir.
@@ -293,7 +239,13 @@ void compile_into(compiled_kernel &out, ir_module &owned, const target &t, const
                             sharedBytes, t.str(), t.max_shared_bytes()));
   auto info = codegen::createTargetInfo(t, out.options);
   auto machine = info->createTargetMachine(out.options);
+  std::string llvmError;
   llvm::LLVMContext llvmContext;
+  llvmContext.setDiagnosticHandler(std::make_unique<LlvmDiagnostics>(llvmError));
+  auto raiseLlvmError = [&] {
+    if (!llvmError.empty())
+      throw error(stage::codegen, "LLVM makes no code of this: " + llvmError);
+  };
   llvm::Module llvmModule("tessera", llvmContext);
   llvmModule.setTargetTriple(machine->getTargetTriple());
   llvmModule.setDataLayout(machine->createDataLayout());
@@ -319,6 +271,7 @@ void compile_into(compiled_kernel &out, ir_module &owned, const target &t, const
   out.times.push_back({"llir", millisecondsSince(start)});
   start = Clock::now();
   codegen::optimize(llvmModule, *machine);
+  raiseLlvmError();
   out.times.push_back({"llvm-opt", millisecondsSince(start)});
 
   std::string llir;
@@ -337,7 +290,13 @@ void compile_into(compiled_kernel &out, ir_module &owned, const target &t, const
   if (finish("llir", std::move(llir)))
     return;
 
-  info->emitMachineCode(llvmModule, *machine, out, lastStage);
+  try {
+    info->emitMachineCode(llvmModule, *machine, out, lastStage);
+  } catch (const error &) {
+    raiseLlvmError(); // the cause of whatever the assembler says
+    throw;
+  }
+  raiseLlvmError();
 }
 
 } // namespace tessera

@@ -3,6 +3,7 @@
 #include "Emitter.h"
 
 #include "mlir/Dialect/UB/IR/UBOps.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/Intrinsics.h"
@@ -122,7 +123,51 @@ LogicalResult Emitter::emitConstant(mlir::Operation *op, mlir::Attribute value) 
   return success();
 }
 
+/// What libdevice's `symbol` for elements of `type` computes, and whether precisely: __nv_tanhf, __nv_tanh,
+/// __nv_fast_expf.
+static std::optional<std::pair<MathFn, bool>> libdeviceFunction(llvm::StringRef symbol, mlir::Type type) {
+  if (!symbol.consume_front("__nv_") || (type.isF32() ? !symbol.consume_back("f") : !type.isF64()))
+    return std::nullopt;
+  bool precise = !symbol.consume_front("fast_");
+  auto fn = llvm::StringSwitch<std::optional<MathFn>>(symbol)
+                .Case("exp", MathFn::Exp)
+                .Case("exp2", MathFn::Exp2)
+                .Case("log", MathFn::Log)
+                .Case("log2", MathFn::Log2)
+                .Case("log10", MathFn::Log10)
+                .Case("sqrt", MathFn::Sqrt)
+                .Case("rsqrt", MathFn::Rsqrt)
+                .Case("sin", MathFn::Sin)
+                .Case("cos", MathFn::Cos)
+                .Case("tan", MathFn::Tan)
+                .Case("tanh", MathFn::Tanh)
+                .Case("erf", MathFn::Erf)
+                .Case("pow", MathFn::Pow)
+                .Case("floor", MathFn::Floor)
+                .Case("ceil", MathFn::Ceil)
+                .Case("trunc", MathFn::Trunc)
+                .Case("round", MathFn::Round)
+                .Case("fma", MathFn::Fma)
+                .Case("fabs", MathFn::Abs)
+                .Default(std::nullopt);
+  return fn ? std::optional(std::pair(*fn, precise)) : std::nullopt;
+}
+
 LogicalResult Emitter::emitExternCall(tt::ExternElementwiseOp op) {
+  // Triton reaches functions that math lacks by libdevice's names. They mean the same on every target here.
+  if (op.getLibpath().empty() && op.getSymbol().starts_with("__nv_")) {
+    mlir::Type element = mlir::getElementTypeOrSelf(op.getType());
+    bool alike = llvm::all_of(op->getOperandTypes(), [&](auto t) { return mlir::getElementTypeOrSelf(t) == element; });
+    if (op.getSymbol() == (element.isF32() ? "__nv_rintf" : "__nv_rint") && alike && op->getNumOperands() == 1)
+      return mapLanes(op, [&](auto a) { return b.CreateUnaryIntrinsic(Intrinsic::roundeven, a[0]); });
+    auto known = libdeviceFunction(op.getSymbol(), element);
+    unsigned operands = !known ? 0 : known->first == MathFn::Pow ? 2 : known->first == MathFn::Fma ? 3 : 1;
+    if (!known || !alike || op->getNumOperands() != operands)
+      return op.emitOpError() << "calls '" << op.getSymbol()
+                              << "', which the math library does not have with these types; libpath may name a bitcode "
+                                 "file that has it";
+    return emitMathFn(op, known->first, known->second);
+  }
   if (std::string path = op.getLibpath().str(); !path.empty() && !llvm::is_contained(libraryPaths, path))
     libraryPaths.push_back(path);
   llvm::SmallVector<llvm::Type *> types;
@@ -159,7 +204,9 @@ LogicalResult Emitter::emitInlineAsm(tt::ElementwiseInlineAsmOp op) {
   for (mlir::Value operand : op.getArgs())
     operands.push_back(getAsLanes(operand, count));
   // How `pack` elements of a type travel: words of `perWord` elements.
-  auto perWord = [&](llvm::Type *type) { return std::max(1u, std::min(pack, 32 / type->getScalarSizeInBits())); };
+  auto perWord = [&](llvm::Type *type) {
+    return type->isPointerTy() ? 1u : std::max(1u, std::min(pack, 32 / type->getScalarSizeInBits()));
+  };
   auto wordType = [&](llvm::Type *type) -> llvm::Type * {
     unsigned n = perWord(type);
     return n == 1 ? type : b.getIntNTy(n * type->getScalarSizeInBits());

@@ -132,7 +132,7 @@ std::optional<LogicalResult> Emitter::emitSharedOp(mlir::Operation *op) {
         set(o.getResult(), Lanes(get(o.getSrc()))); // the encoding of the view says the rest
         return success();
       })
-      .Case<ttg::BarrierOp>([&](auto) {
+      .Case<ttg::BarrierOp, tt::DebugBarrierOp>([&](auto) {
         target.barrier(b);
         return success();
       })

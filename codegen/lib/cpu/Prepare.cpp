@@ -213,8 +213,19 @@ static V outlinedDivision(Builder &b, BinaryOperator &op) {
         });
   bool isSigned = code == Instruction::SDiv || code == Instruction::SRem;
   bool remainder = code == Instruction::SRem || code == Instruction::URem;
-  if (!type || isa<Constant>(op.getOperand(1)) || !(isSigned || remainder || code == Instruction::UDiv))
+  if (!type || !(isSigned || remainder || code == Instruction::UDiv))
     return nullptr;
+  if (auto *constant = dyn_cast<Constant>(op.getOperand(1))) {
+    // Multiplications and shifts. Vectors have no upper half of a 64-bit product, so that one goes lane by lane, too.
+    auto *divisor = dyn_cast_or_null<ConstantInt>(constant->getSplatValue());
+    if (type->getScalarSizeInBits() <= 32 || !divisor || divisor->getValue().abs().isPowerOf2())
+      return nullptr;
+    return callOutlined(
+        b, Twine(op.getOpcodeName()) + "." + typeName(type) + "." + toString(divisor->getValue(), 10, isSigned), type,
+        {op.getOperand(0)}, [&](Builder &b, ArrayRef<V> args) {
+          return mapLanes(b, type, args, [&](Builder &b, ArrayRef<V> x) { return b.CreateBinOp(code, x[0], divisor); });
+        });
+  }
   return callOutlined(
       b, Twine(op.getOpcodeName()) + "." + typeName(type), type, {op.getOperand(0), op.getOperand(1)},
       [&](Builder &b, ArrayRef<V> args) -> V {

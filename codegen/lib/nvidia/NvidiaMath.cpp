@@ -4,6 +4,7 @@
 
 #include "../common/Optimize.h"
 
+#include "llvm/ADT/MapVector.h"
 #include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
@@ -20,6 +21,9 @@ extern const char tessera_libclc_nvptx_end[];
 namespace tessera::codegen {
 
 namespace Intrinsic = llvm::Intrinsic;
+
+/// Instructions that the calls of one library function may add to a kernel.
+constexpr unsigned maxInlinedInstructions = 2048;
 
 V NvidiaTargetInfo::instruction(B &b, llvm::StringRef text, llvm::ArrayRef<V> args) {
   llvm::Type *operand = args.front()->getType();
@@ -46,12 +50,51 @@ V NvidiaTargetInfo::libraryCall(B &b, llvm::StringRef name, llvm::ArrayRef<V> ar
   return call;
 }
 
+/// 64-bit divisions, which become some hundred instructions each, call one function where there are many of them. By
+/// constants they are multiplications of 64 bits, not much shorter.
+static void outlineDivisions(llvm::Module &m) {
+  llvm::MapVector<std::pair<unsigned, llvm::ConstantInt *>, llvm::SmallVector<llvm::BinaryOperator *>> alike;
+  for (llvm::Function &f : m)
+    for (llvm::Instruction &i : llvm::instructions(f))
+      if (i.isIntDivRem() && i.getType()->isIntegerTy(64)) {
+        auto *divisor = llvm::dyn_cast<llvm::ConstantInt>(i.getOperand(1));
+        if (!divisor || !divisor->getValue().abs().isPowerOf2())
+          alike[{i.getOpcode(), divisor}].push_back(llvm::cast<llvm::BinaryOperator>(&i));
+      }
+  for (auto &[key, divisions] : alike) {
+    auto [opcode, divisor] = key;
+    if (divisions.size() * 100 <= maxInlinedInstructions)
+      continue;
+    llvm::Type *type = divisions.front()->getType();
+    auto *f = llvm::Function::Create(
+        llvm::FunctionType::get(type, llvm::SmallVector<llvm::Type *>(divisor ? 1 : 2, type), false),
+        llvm::GlobalValue::InternalLinkage, "tessera_" + llvm::Twine(divisions.front()->getOpcodeName()) + "_i64", m);
+    f->addFnAttr(llvm::Attribute::NoInline);
+    f->addFnAttr(llvm::Attribute::NoUnwind);
+    llvm::IRBuilder<> b(llvm::BasicBlock::Create(m.getContext(), "", f));
+    b.CreateRet(b.CreateBinOp(llvm::Instruction::BinaryOps(opcode), f->getArg(0), divisor ? divisor : V(f->getArg(1))));
+    for (llvm::BinaryOperator *division : divisions) {
+      b.SetInsertPoint(division);
+      llvm::SmallVector<V> args(division->operands());
+      args.resize(f->arg_size());
+      division->replaceAllUsesWith(b.CreateCall(f, args));
+      division->eraseFromParent();
+    }
+  }
+}
+
 void NvidiaTargetInfo::linkLibraries(llvm::Module &m) const {
+  outlineDivisions(m);
   bool needed = llvm::any_of(m, [](llvm::Function &f) { return f.isDeclaration() && f.getName().starts_with("_Z"); });
   if (!needed)
     return;
   llvm::StringRef bitcode(tessera_libclc_nvptx, tessera_libclc_nvptx_end - tessera_libclc_nvptx);
   linkBitcode(m, llvm::MemoryBufferRef(bitcode, "libclc"));
+  // A long function that a thread calls for each of many elements stays a function: ptxas would need tens of seconds
+  // for hundreds of inlined copies with their branches.
+  for (llvm::Function &f : m)
+    if (f.hasLocalLinkage() && !f.isDeclaration() && f.getInstructionCount() * f.getNumUses() > maxInlinedInstructions)
+      f.addFnAttr(llvm::Attribute::NoInline);
   // libclc allows its own divisions 2.5 ulp; the fast form has 2. LLVM would take the correctly rounded one.
   if (!preciseMath)
     for (llvm::Function &f : m)

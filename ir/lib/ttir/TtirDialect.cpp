@@ -69,6 +69,10 @@ Operation *TTDialect::materializeConstant(OpBuilder &builder, Attribute value, T
 LogicalResult PointerType::verify(function_ref<InFlightDiagnostic()> emitError, Type pointee, int addressSpace) {
   if (!isa<FloatType, PointerType>(pointee) && !pointee.isSignlessInteger())
     return emitError() << "a pointer points to a float, a signless integer or a pointer, not to " << pointee;
+  // tf32, i7 or f128 are values at most: layouts and vector accesses count elements of memory in powers of two.
+  unsigned bits = isa<PointerType>(pointee) ? 64 : pointee.getIntOrFloatBitWidth();
+  if (!pointee.isInteger(1) && (bits < 8 || bits > 64 || !llvm::isPowerOf2_32(bits)))
+    return emitError() << "elements in memory have 8, 16, 32 or 64 bits (or are i1), not " << bits << " as " << pointee;
   if (addressSpace < 0)
     return emitError() << "an address space is not negative";
   return success();

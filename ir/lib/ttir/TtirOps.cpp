@@ -114,8 +114,8 @@ LogicalResult ElementwiseInlineAsmOp::verify() {
   if (getNumResults() == 0)
     return emitOpError("needs a result");
   int32_t packed = getPackedElement();
-  if (packed <= 0 || (packed & (packed - 1)))
-    return emitOpError("packed_element must be a positive power of two");
+  if (packed < 1 || packed > 64 || !llvm::isPowerOf2_32(packed))
+    return emitOpError("packed_element must be a power of two from 1 to 64");
   Type form = getResultTypes()[0];
   for (Type type : llvm::concat<Type>(SmallVector<Type>(getArgs().getTypes()), SmallVector<Type>(getResultTypes())))
     if (failed(verifySameForm(*this, type, form)))
@@ -147,24 +147,20 @@ Speculation::Speculatability ElementwiseInlineAsmOp::getSpeculatability() { retu
 LogicalResult AddPtrOp::verify() { return verifySameForm(*this, getPtr().getType(), getOffset().getType()); }
 
 /// ODS has checked that mask and value agree with the pointer; the rest is common to load and store.
-static LogicalResult verifyAccess(Operation *op, Type pointer, CacheModifier cache, ArrayRef<CacheModifier> allowed) {
-  Type pointee = getElementTypeOrSelf(pointeeLike(pointer));
+static LogicalResult verifyAccess(Operation *op, CacheModifier cache, ArrayRef<CacheModifier> allowed) {
   if (cache != CacheModifier::NONE && !llvm::is_contained(allowed, cache))
     return op->emitOpError() << "does not know cacheModifier " << stringifyCacheModifier(cache);
-  if (auto integer = dyn_cast<IntegerType>(pointee);
-      integer && !llvm::is_contained({1u, 8u, 16u, 32u, 64u}, integer.getWidth()))
-    return op->emitOpError() << "cannot access " << pointee << " in memory; use 1, 8, 16, 32 or 64 bits";
   return success();
 }
 
 LogicalResult LoadOp::verify() {
   if (getOther() && !getMask())
     return emitOpError("has `other` but no mask: without a mask every element is read");
-  return verifyAccess(*this, getPtr().getType(), getCache(), {CacheModifier::CA, CacheModifier::CG, CacheModifier::CV});
+  return verifyAccess(*this, getCache(), {CacheModifier::CA, CacheModifier::CG, CacheModifier::CV});
 }
 
 LogicalResult StoreOp::verify() {
-  return verifyAccess(*this, getPtr().getType(), getCache(),
+  return verifyAccess(*this, getCache(),
                       {CacheModifier::WB, CacheModifier::CG, CacheModifier::CS, CacheModifier::WT});
 }
 

@@ -122,6 +122,10 @@ private:
 
   Accesses block(Block &block, Accesses state) {
     for (Operation &op : llvm::make_early_inc_range(block)) {
+      if (isa<tt::DebugBarrierOp>(op)) {
+        state = {};
+        continue;
+      }
       if (auto barrier = dyn_cast<ttg::BarrierOp>(op)) {
         if (bitEnumContainsAny(barrier.getAddrSpace(), ttg::AddrSpace::Local))
           state = {};

@@ -20,13 +20,6 @@ Value splatSource(Value v) {
   return splat ? splat.getSrc() : Value();
 }
 
-std::optional<bool> constantMask(Value mask) {
-  APInt v;
-  if (mask && matchPattern(mask, m_ConstantInt(&v)))
-    return v.getBoolValue();
-  return std::nullopt;
-}
-
 /// addptr(splat p, splat i) -> splat addptr(p, i), and of a uniform base in front of a varying offset alike:
 /// addptr(addptr(splat p, splat i), x) falls out of it.
 struct UniformAddPtr : OpRewritePattern<tt::AddPtrOp> {
@@ -108,50 +101,11 @@ struct UniformSelect : OpRewritePattern<arith::SelectOp> {
   }
 };
 
-struct MaskedLoad : OpRewritePattern<tt::LoadOp> {
-  using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(tt::LoadOp op, PatternRewriter &b) const override {
-    auto mask = constantMask(op.getMask());
-    if (!mask)
-      return failure();
-    if (*mask) {
-      b.modifyOpInPlace(op, [&] {
-        op.getOtherMutable().clear();
-        op.getMaskMutable().clear();
-      });
-      return success();
-    }
-    if (Value other = op.getOther()) {
-      b.replaceOp(op, other);
-      return success();
-    }
-    TypedAttr zero = b.getZeroAttr(op.getType());
-    if (!zero)
-      return failure(); // pointers have no constant
-    b.replaceOpWithNewOp<arith::ConstantOp>(op, zero);
-    return success();
-  }
-};
-
-struct MaskedStore : OpRewritePattern<tt::StoreOp> {
-  using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(tt::StoreOp op, PatternRewriter &b) const override {
-    auto mask = constantMask(op.getMask());
-    if (!mask)
-      return failure();
-    if (*mask)
-      b.modifyOpInPlace(op, [&] { op.getMaskMutable().clear(); });
-    else
-      b.eraseOp(op);
-    return success();
-  }
-};
-
 class Combine : public impl::TtirCombineBase<Combine> {
 public:
   LogicalResult initialize(MLIRContext *context) override {
     RewritePatternSet set(context);
-    set.add<UniformAddPtr, ChainedAddPtr, SelectOfLoad, UniformSelect, MaskedLoad, MaskedStore>(context);
+    set.add<UniformAddPtr, ChainedAddPtr, SelectOfLoad, UniformSelect>(context);
     patterns = std::move(set);
     return success();
   }

@@ -13,6 +13,7 @@ namespace tessera {
 namespace {
 
 constexpr StringLiteral kFactor = "tt.loop_unroll_factor";
+constexpr int64_t kMostOps = 1 << 16; ///< of an unrolled loop: more would take minutes to compile and run no faster
 
 class LoopUnroll : public impl::TtirLoopUnrollBase<LoopUnroll> {
 public:
@@ -33,9 +34,17 @@ public:
     });
     if (walked.wasInterrupted())
       return signalPassFailure();
-    for (auto [loop, factor] : loops)
+    for (auto [loop, factor] : loops) {
+      int64_t ops = 0;
+      loop.getBody()->walk([&](Operation *) { ++ops; });
+      if (ops > kMostOps / factor) {
+        loop.emitError() << "unrolling " << factor << " times makes " << kMostOps << " operations or more of a body of "
+                         << ops << ": choose a smaller factor";
+        return signalPassFailure();
+      }
       if (failed(loopUnrollByFactor(loop, factor)))
         loop.emitRemark("could not be unrolled");
+    }
   }
 };
 

@@ -104,6 +104,28 @@ void worker::stop() {
   __builtin_unreachable();
 }
 
+#if defined(__SANITIZE_ADDRESS__)
+/// Written to the shadow memory itself: __asan_unpoison_memory_region does nothing under allow_user_poisoning=0, which
+/// a program needs whose own code is instrumented and whose LLVM is not.
+__attribute__((no_sanitize("address", "undefined"))) static void unpoison(std::byte *begin, std::size_t bytes) {
+  std::size_t scale = 0, offset = 0;
+  __asan_get_shadow_mapping(&scale, &offset);
+  auto *shadow =
+      reinterpret_cast<volatile std::uint64_t *>((reinterpret_cast<std::uintptr_t>(begin) >> scale) + offset);
+  for (std::size_t i = 0; i < (bytes >> scale) / sizeof *shadow; ++i)
+    shadow[i] = 0;
+}
+#endif
+
+void worker::leave_fibers() {
+#if defined(__SANITIZE_ADDRESS__)
+  // Frames that were never returned from still count as live variables with red zones around them.
+  for (auto &left : warps_)
+    if (left->stack)
+      unpoison(left->stack, stack_bytes);
+#endif
+}
+
 // ---- programs -----------------------------------------------------------------------------------------------------
 
 worker &worker::current() {
@@ -193,11 +215,7 @@ bool worker::run(const std::uint32_t program[3]) {
     for (std::uint32_t w = 0; w < fibers; ++w) {
       warp_state &warp = *warps_[w];
       if (!resume(warp)) {
-#if defined(__SANITIZE_ADDRESS__)
-        for (auto &left : warps_)
-          if (left->stack)
-            __asan_unpoison_memory_region(left->stack, stack_bytes);
-#endif
+        leave_fibers();
         return false;
       }
       (warp.state == warp_state::status::done ? finished : waiting) = &warp;
@@ -210,6 +228,7 @@ bool worker::run(const std::uint32_t program[3]) {
       std::memcpy(failure_.program, program, sizeof failure_.program);
       failure_.warp = waiting->warp;
       failure_.other_warp = finished->warp;
+      leave_fibers();
       return false;
     }
     shadow_.next_epoch();

@@ -71,6 +71,7 @@ private:
   void make_warps(std::uint32_t count, std::uint32_t stacks);
   bool resume(warp_state &warp);
   void yield(warp_state &warp, bool for_good);
+  void leave_fibers(); ///< after a failure: nobody goes on where the fibers stopped
 
   program_code code_;
   const void *const *args_ = nullptr;

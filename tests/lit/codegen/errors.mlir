@@ -10,6 +10,9 @@
 // RUN: not tessera-translate %t/none.mlir 2>&1 | FileCheck %s --check-prefix=EMPTY
 // RUN: not tessera-translate %t/syntax.mlir 2>&1 | FileCheck %s --check-prefix=SYNTAX
 // RUN: not tessera-translate %t/unknown.mlir 2>&1 | FileCheck %s --check-prefix=UNKNOWN
+// RUN: not tessera-translate %t/extern.mlir 2>&1 | FileCheck %s --check-prefix=EXTERN
+// RUN: not tessera-translate %t/extern.mlir --target=cpu 2>&1 | FileCheck %s --check-prefix=EXTERN
+// RUN: not tessera-translate %t/assembly.mlir 2>&1 | FileCheck %s --check-prefix=ASM
 // RUN: not tessera-translate %t/warps.mlir --target=cpu:emulate=gfx942 2>&1 | FileCheck %s --check-prefix=LANES
 // ARCH: launch error: target 'cuda:sm_75' names an unknown architecture
 // TARGET: launch error: target 'vulkan' is not known. Targets are cpu, cpu:emulate=ARCH, cuda[:ARCH]
@@ -21,6 +24,8 @@
 // EMPTY: verify error: the module has no public tt.func
 // SYNTAX: syntax.mlir:2:{{[0-9]+}}: verify error:
 // UNKNOWN: unknown.mlir:2:{{[0-9]+}}: codegen error: {{.*}}has no lowering to LLVM IR
+// EXTERN: extern.mlir:3:{{[0-9]+}}: codegen error: {{.*}}calls '__nv_fancyf', which the math library does not have with these types
+// ASM: codegen error: LLVM makes no code of this: {{.*}}invalid operand in inline asm: 'add.f32 $0, $3, $2;'
 // LANES: codegen error: the ttgir was made for warps of 32 lanes, target 'cpu:emulate=gfx942' has 64
 
 //--- kernel.mlir
@@ -45,6 +50,19 @@ tt.func public @kernel(%o: !tt.ptr<i32>) {
 //--- unknown.mlir
 tt.func public @kernel(%o: !tt.ptr<f32>, %x: f32) {
   %0 = math.acosh %x : f32
+  tt.store %o, %0 : !tt.ptr<f32>
+  tt.return
+}
+//--- extern.mlir
+tt.func public @kernel(%o: !tt.ptr<f32>, %x: f32) {
+  // The user named no library.
+  %0 = tt.extern_elementwise %x {libname = "", libpath = "", pure = true, symbol = "__nv_fancyf"} : (f32) -> f32
+  tt.store %o, %0 : !tt.ptr<f32>
+  tt.return
+}
+//--- assembly.mlir
+tt.func public @kernel(%o: !tt.ptr<f32>, %x: f32) {
+  %0 = tt.elementwise_inline_asm "add.f32 $0, $3, $2;" {constraints = "=f,f,f", pure = true, packed_element = 1 : i32} %x, %x : f32, f32 -> f32
   tt.store %o, %0 : !tt.ptr<f32>
   tt.return
 }

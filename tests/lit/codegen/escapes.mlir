@@ -12,6 +12,8 @@
 // CHECK: add.f32
 // Two halves travel in one register.
 // CHECK: add.f16x2
+// Pointers are 64-bit operands.
+// CHECK: mov.b64 %rd{{[0-9]+}}, %rd{{[0-9]+}}; // address
 // A function of the math library by its own name.
 // CHECK-NOT: _Z4tanhf
 // CHECK: fma.rn.f32
@@ -29,6 +31,7 @@ tt.func public @escapes(%x: !tt.ptr<f32> {tt.divisibility = 16 : i32}, %h: !tt.p
   tt.print "value " {hex = false, isSigned = array<i32: 0>} : %v : tensor<256xf32>
   %a = tt.elementwise_inline_asm "add.f32 $0, $1, $2;" {constraints = "=f,f,f", pure = true, packed_element = 1 : i32} %v, %v : tensor<256xf32>, tensor<256xf32> -> tensor<256xf32>
   %b = tt.elementwise_inline_asm "add.f16x2 $0, $1, $1;" {constraints = "=r,r", pure = true, packed_element = 2 : i32} %hv : tensor<256xf16> -> tensor<256xf16>
+  %p = tt.elementwise_inline_asm "mov.b64 $0, $1; // address" {constraints = "=l,l", pure = false, packed_element = 1 : i32} %x : !tt.ptr<f32> -> i64
   %t = tt.extern_elementwise %a {libname = "", libpath = "", symbol = "_Z4tanhf", pure = true} : (tensor<256xf32>) -> tensor<256xf32>
   tt.store %px, %t : tensor<256x!tt.ptr<f32>>
   tt.store %ph, %b : tensor<256x!tt.ptr<f16>>

@@ -65,21 +65,6 @@ tt.func @select_other_mask(%p: tensor<64x!tt.ptr<f32>>, %m: tensor<64xi1>, %n: t
   tt.return %s : tensor<64xf32>
 }
 
-// CHECK-LABEL: @constant_masks
-// CHECK: tt.load %arg0 : tensor
-// CHECK: tt.store %arg0, %{{.*}} : tensor
-// CHECK-NOT: tt.store
-// CHECK: tt.return %arg1
-tt.func @constant_masks(%p: tensor<64x!tt.ptr<f32>>, %o: tensor<64xf32>) -> tensor<64xf32> {
-  %yes = arith.constant dense<true> : tensor<64xi1>
-  %no = arith.constant dense<false> : tensor<64xi1>
-  %v = tt.load %p, %yes : tensor<64x!tt.ptr<f32>>
-  tt.store %p, %v, %yes : tensor<64x!tt.ptr<f32>>
-  tt.store %p, %v, %no : tensor<64x!tt.ptr<f32>>
-  %w = tt.load %p, %no, %o : tensor<64x!tt.ptr<f32>>
-  tt.return %w : tensor<64xf32>
-}
-
 // CHECK-LABEL: @uniform_select
 // CHECK: arith.select %arg0, %arg1, %arg2 : tensor<8xf32>
 tt.func @uniform_select(%c: i1, %a: tensor<8xf32>, %b: tensor<8xf32>) -> tensor<8xf32> {

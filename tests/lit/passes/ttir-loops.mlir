@@ -32,6 +32,18 @@ tt.func public @bad_factor(%p: !tt.ptr<i32>, %n: i32) {
 
 // -----
 
+tt.func public @factor_too_large(%p: !tt.ptr<i32>, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  // expected-error @+1 {{unrolling 1048577 times makes 65536 operations or more of a body of 2: choose a smaller factor}}
+  scf.for %i = %c0 to %n step %c1 : i32 {
+    tt.store %p, %i : !tt.ptr<i32>
+  } {tt.loop_unroll_factor = 1048577 : i32}
+  tt.return
+}
+
+// -----
+
 // A carried value that the body does not read: the loop's result is the quotient after one trip and %d after none, so the
 // loop must not go.
 // PIPE-LABEL: @zero_trips

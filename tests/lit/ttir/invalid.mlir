@@ -131,9 +131,8 @@ tt.func @store_type(%p: !tt.ptr<f32>, %x: f16) {
 
 // -----
 
+// expected-error @+1 {{elements in memory have 8, 16, 32 or 64 bits (or are i1), not 24 as 'i24'}}
 tt.func @odd_width(%p: !tt.ptr<i24>) {
-  // expected-error @+1 {{cannot access 'i24' in memory; use 1, 8, 16, 32 or 64 bits}}
-  %0 = tt.load %p : !tt.ptr<i24>
   tt.return
 }
 
@@ -366,7 +365,7 @@ tt.func @print(%x: f32) {
 // -----
 
 tt.func @packed(%x: tensor<8xf32>) {
-  // expected-error @+1 {{packed_element must be a positive power of two}}
+  // expected-error @+1 {{packed_element must be a power of two from 1 to 64}}
   %0 = tt.elementwise_inline_asm "" {constraints = "", packed_element = 3 : i32, pure = true} %x : tensor<8xf32> -> tensor<8xf32>
   tt.return
 }
@@ -399,5 +398,12 @@ tt.func @returns(%x: f32) -> i32 {
 
 // expected-error @+1 {{tt.divisibility of argument 0 must be a positive integer}}
 tt.func @divisibility(%p: !tt.ptr<f32> {tt.divisibility = 0 : i32}) {
+  tt.return
+}
+
+// -----
+
+// expected-error @+1 {{elements in memory have 8, 16, 32 or 64 bits (or are i1), not 19 as 'tf32'}}
+tt.func @tf32_in_memory(%p: !tt.ptr<tf32>) {
   tt.return
 }

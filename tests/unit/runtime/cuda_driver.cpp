@@ -1,5 +1,7 @@
 // The CUDA device against the fake driver: what is called, what is passed, and what happens when the driver says no.
 // A program of its own, since the driver is opened once per process.
+#include "messages.h"
+
 #include <array>
 #include <atomic>
 #include <cstdlib>
@@ -39,15 +41,6 @@ auto make_copy(const char *name = "copy") {
   });
 }
 
-template <class F> std::string message_of(F &&f) {
-  try {
-    f();
-  } catch (const error &e) {
-    return e.what();
-  }
-  return "no error";
-}
-bool contains(const std::string &text, const char *part) { return text.find(part) != text.npos; }
 
 template <class T> T value(const std::vector<unsigned char> &bytes) {
   REQUIRE(bytes.size() == sizeof(T));

@@ -106,6 +106,8 @@ TEST_SUITE("runtime.output") {
     CHECK(run({}, [](cli &) { return false; }) == 1);
     CHECK(run({}, [](cli &) -> bool { throw error(stage::execute, "broken"); }) == 2);
     CHECK(run({"--nonsense"}, [](cli &) { return true; }) == 2);
+    CHECK(run({"--rows=0"}, [](cli &) { return true; }, &rows) == 2);
+    CHECK(run({"--rows=-3"}, [](cli &) { return true; }, &rows) == 2);
     CHECK(run({"--target=toaster"}, [](cli &c) { return c.device().is_cpu(); }) == 2);
     CHECK(run({"--dump=sass"}, [](cli &) { return true; }) == 2);
     CHECK(run({"--target=cuda:sm_90a", "--compile-only"}, [](cli &c) {

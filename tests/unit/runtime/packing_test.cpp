@@ -1,4 +1,6 @@
 // How launch arguments become bytes and specialisation bits, and what is refused.
+#include "messages.h"
+
 #include <array>
 #include <cstring>
 #include <span>
@@ -43,16 +45,6 @@ template <class F, class... A> auto pack(F, A &&...args) {
   return out;
 }
 
-template <class F> std::string message_of(F &&f) {
-  try {
-    f();
-  } catch (const error &e) {
-    return e.what();
-  }
-  return "no error";
-}
-
-bool contains(const std::string &text, const char *part) { return text.find(part) != text.npos; }
 
 } // namespace
 

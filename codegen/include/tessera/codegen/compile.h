@@ -10,27 +10,9 @@
 
 #include <tessera/codegen/target.h>
 #include <tessera/export.h>
+#include <tessera/ir/ir_module.h>
 
 namespace tessera {
-
-/// A module of ttir owned together with its MLIRContext; made by the tracer or by `parse_ttir`.
-class TESSERA_API ir_module {
-public:
-  struct impl;
-  explicit ir_module(std::unique_ptr<impl> p);
-  ir_module(ir_module &&) noexcept;
-  ir_module &operator=(ir_module &&) noexcept;
-  ~ir_module();
-  /// The module's text, with locations when `locations`.
-  [[nodiscard]] std::string str(bool locations = false) const;
-  [[nodiscard]] impl &get() const { return *impl_; }
-
-private:
-  std::unique_ptr<impl> impl_;
-};
-
-/// Parses IR text (ttir or ttgir). Throws tessera::error (stage verify) with the position.
-TESSERA_API ir_module parse_ir(std::string_view text, std::string_view name = "<text>");
 
 /// One scalar or pointer the machine code takes, in order.
 struct kernel_param {

@@ -7,7 +7,7 @@
 #include <tuple>
 #include <utility>
 
-#include <tessera/codegen/compile.h>
+#include <tessera/ir/ir_module.h>
 #include <tessera/dsl/dtype.h>
 #include <tessera/dsl/val.h>
 

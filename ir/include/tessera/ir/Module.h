@@ -7,7 +7,7 @@
 
 #include <memory>
 
-#include <tessera/codegen/compile.h>
+#include <tessera/ir/ir_module.h>
 
 namespace tessera {
 
@@ -15,5 +15,8 @@ struct ir_module::impl {
   std::unique_ptr<mlir::MLIRContext> context; ///< all dialects of registerAllDialects loaded, threading off
   mlir::OwningOpRef<mlir::ModuleOp> module;
 };
+
+/// The module's text, ending with a line break.
+std::string printModule(mlir::ModuleOp module, bool locations = false);
 
 } // namespace tessera

@@ -27,7 +27,6 @@ def TtirCombine : Pass<"ttir-combine", "mlir::ModuleOp"> {
     - `addptr(addptr(p, c1), c2)`, constants          -> `addptr(p, c1 + c2)` where the sum does not wrap
     - `addptr(p, 0)`                                  -> `p`
     - `select(m, load(p, m), x)`                      -> `load(p, m, x)`
-    - loads and stores whose mask is constant         -> unmasked, `other`, or nothing
     - `select(splat(c), a, b)`                        -> `select(c, a, b)`
 
     Why: fewer values per lane. A uniform base pointer costs one scalar addition instead of one for every register.

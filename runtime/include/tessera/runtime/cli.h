@@ -36,7 +36,7 @@ public:
   cli &operator=(const cli &) = delete;
   ~cli();
 
-  /// A program's own option, which keeps `value` where it is not given.
+  /// A program's own option, which keeps `value` where it is not given. Integers are sizes: at least 1.
   void option(const std::string &flag, std::int64_t &value, const std::string &help);
   void option(const std::string &flag, double &value, const std::string &help);
   void option(const std::string &flag, std::string &value, const std::string &help);

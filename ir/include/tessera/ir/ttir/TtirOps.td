@@ -296,11 +296,23 @@ def TT_AssertOp : TT_Op<"assert", [MemoryEffects<[MemWrite<TT_GlobalMemory>]>]> 
   let assemblyFormat = "$condition `,` $message attr-dict `:` type($condition)";
   let hasCanonicalizer = 1;
 }
-// Its effect keeps it where it is; analyses read it, the lowering turns it into llvm.assume.
-def TT_AssumeOp : TT_Op<"assume", [MemoryEffects<[MemWrite<TT_GlobalMemory>]>]> {
+// Triton has no op of its own for this and writes the LLVM dialect's. That name is registered with tt: the rest of that
+// dialect is not wanted in a tile program. Its effect keeps it where it is.
+class TT_BorrowedName<string dialect> : Dialect {
+  let name = dialect;
+  let cppNamespace = "::tessera::tt";
+}
+def TT_LlvmName : TT_BorrowedName<"llvm">;
+def TT_AssumeOp : Op<TT_LlvmName, "intr.assume", [MemoryEffects<[MemWrite<TT_GlobalMemory>]>]> {
   let summary = "promises that a scalar condition holds";
   let arguments = (ins I1:$condition);
   let assemblyFormat = "$condition attr-dict `:` type($condition)";
+}
+// Likewise tl.debug_barrier.
+def TT_GpuName : TT_BorrowedName<"gpu">;
+def TT_DebugBarrierOp : Op<TT_GpuName, "barrier", [MemoryEffects<[MemRead<TT_GlobalMemory>, MemWrite<TT_GlobalMemory>]>]> {
+  let summary = "all warps of the program wait for one another, and see each other's memory accesses before it";
+  let assemblyFormat = "attr-dict";
 }
 
 // ---- functions ------------------------------------------------------------------------------------------------------

@@ -1,0 +1,88 @@
+// Launches that must be refused with a sentence, on every target; after each of them the next launch works.
+#include "harness.h"
+
+using namespace e2e;
+
+namespace {
+
+const auto twice = tl::kernel("twice", [](tl::ptr<const float> x, tl::ptr<float> y, tl::val<i32> n) {
+  auto at = tl::program_id(0) * 128 + tl::arange(0, 128);
+  tl::store(y + at, tl::load(x + at, at < n) * 2.0f, at < n);
+});
+
+/// What `mistake` throws; then a right launch, which must give the right result.
+template <class F> std::string after(F &&mistake) {
+  std::string text = "no error";
+  try {
+    mistake();
+    on().synchronize();
+  } catch (const tessera::error &e) {
+    text = e.what();
+  }
+  const std::vector<float> in{1, -2, 3.5f};
+  tessera::device_buffer<float> x(dev(), in), y(dev(), in.size());
+  launch(twice, 1, x, y, 3);
+  on().synchronize();
+  CHECK(y.to_host() == std::vector<float>{2, -4, 7});
+  return text;
+}
+
+bool says(const std::string &text, const char *part) {
+  INFO(text);
+  const bool found = text.find(part) != text.npos;
+  CHECK(found);
+  return found;
+}
+
+} // namespace
+
+TEST_SUITE("mistakes") {
+
+  TEST_CASE("a null pointer") {
+    tessera::device_buffer<float> y(dev(), 4);
+    const float *none = nullptr;
+    const std::string text = after([&] { launch(twice, 1, none, y, 4); });
+    says(text, "argument 1 of kernel 'twice' is a null pointer");
+    says(text, "mistakes.cpp:");
+  }
+
+  TEST_CASE("host memory given to a GPU") {
+    if (dev().is_cpu())
+      return;
+    const std::vector<float> host(128, 1.0f);
+    tessera::device_buffer<float> y(dev(), 128);
+    says(after([&] { launch(twice, 1, host.data(), y, 128); }), "which is not memory of a GPU");
+    says(after([&] { launch(twice, 1, std::span(host), y, 128); }), "which is not memory of a GPU");
+  }
+
+  TEST_CASE("a buffer of another device") {
+    if (dev().is_cpu())
+      return;
+    tessera::device_buffer<float> x(tessera::device::cpu(), 128), y(dev(), 128);
+    says(after([&] { launch(twice, 1, x, y, 128); }), "is a buffer of cpu");
+  }
+
+  TEST_CASE("more memory than there is") {
+    const std::string text = after([&] { tessera::device_buffer<float> huge(dev(), std::size_t(1) << 50); });
+    says(text, "memory");
+  }
+
+  TEST_CASE("grids beyond the device, and none") {
+    tessera::device_buffer<float> x(dev(), 4), y(dev(), 4);
+    says(after([&] { launch(twice, std::int64_t(1) << 40, x, y, 4); }), "cannot be launched with grid (1099511627776, 1, 1)");
+    says(after([&] { launch(twice, -1, x, y, 4); }), "not negative");
+    says(after([&] { launch(twice, 0, x, y, 4); }), "no error");
+  }
+
+  TEST_CASE("an integer that its parameter cannot hold") {
+    tessera::device_buffer<float> x(dev(), 4), y(dev(), 4);
+    says(after([&] { launch(twice, 1, x, y, std::int64_t(1) << 33); }), "which its type in the kernel, i32, cannot hold");
+  }
+
+  TEST_CASE("options that no device takes") {
+    tessera::device_buffer<float> x(dev(), 4), y(dev(), 4);
+    if (dev().target().str() != "cpu") // the CPU chooses its own number
+      says(after([&] { launch(twice.with_options({.num_warps = 64}), 1, x, y, 4); }), "num_warps");
+    says(after([&] { launch(twice.with_options({.num_warps = 3}), 1, x, y, 4); }), "num_warps");
+  }
+}
