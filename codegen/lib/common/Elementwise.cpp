@@ -168,6 +168,8 @@ LogicalResult Emitter::emitExternCall(tt::ExternElementwiseOp op) {
                                  "file that has it";
     return emitMathFn(op, known->first, known->second);
   }
+  if (!isSymbolName(op.getSymbol()))
+    return op.emitOpError() << "calls '" << op.getSymbol() << "', which is no name of a function";
   if (std::string path = op.getLibpath().str(); !path.empty() && !llvm::is_contained(libraryPaths, path))
     libraryPaths.push_back(path);
   llvm::SmallVector<llvm::Type *> types;
@@ -191,6 +193,30 @@ LogicalResult Emitter::emitExternCall(tt::ExternElementwiseOp op) {
     }
     return result;
   });
+}
+
+/// Why LLVM would end the process over `text`, or nothing: its printer takes "$N", "${N:modifier}" and "$$" and calls every
+/// other use of the sign a fatal error.
+static std::optional<std::string> badAssembly(llvm::StringRef text, uint64_t operands) {
+  for (size_t dollar = text.find('$'); dollar != text.npos; dollar = text.find('$')) {
+    text = text.drop_front(dollar + 1);
+    if (text.consume_front("$"))
+      continue;
+    bool braces = text.consume_front("{");
+    uint64_t number = 0;
+    if (text.consumeInteger(10, number))
+      return "has '$' before '" + text.take_front(1).str() + "' in its assembly: write $N, ${N:modifier} or $$";
+    if (number >= operands)
+      return "names operand $" + std::to_string(number) + " in its assembly, but its operands are $0 to $" +
+             std::to_string(operands - 1);
+    if (!braces)
+      continue;
+    if (text.consume_front(":"))
+      text = text.drop_while([](char c) { return llvm::isAlnum(c); });
+    if (!text.consume_front("}"))
+      return "does not close '${" + std::to_string(number) + "' in its assembly";
+  }
+  return std::nullopt;
 }
 
 /// Triton's form: every call handles packed_element elements of each argument, narrow ones packed into 32-bit
@@ -239,6 +265,8 @@ LogicalResult Emitter::emitInlineAsm(tt::ElementwiseInlineAsmOp op) {
     auto *type = llvm::FunctionType::get(returned, types, false);
     if (auto error = llvm::InlineAsm::verify(type, op.getConstraints()))
       return op.emitOpError() << "has bad constraints: " << llvm::toString(std::move(error));
+    if (auto reason = badAssembly(op.getAsmString(), resultWords.size() + words.size()))
+      return op.emitOpError() << *reason;
     V call =
         b.CreateCall(type, llvm::InlineAsm::get(type, op.getAsmString(), op.getConstraints(), !op.getPure()), words);
     unsigned word = 0;

@@ -29,7 +29,15 @@ Emitter::Emitter(mlir::ModuleOp module, const compile_options &options, TargetIn
 }
 Emitter::~Emitter() = default;
 
+bool isSymbolName(llvm::StringRef name) {
+  auto fits = [](char c) { return llvm::isAlnum(c) || c == '_' || c == '$'; };
+  return !name.empty() && !llvm::isDigit(name.front()) && llvm::all_of(name, fits);
+}
+
 LogicalResult Emitter::emitKernel(mlir::FunctionOpInterface kernel, unsigned sharedBytes) {
+  if (!isSymbolName(kernel.getName()))
+    return kernel.emitError() << "'" << kernel.getName()
+                              << "' cannot be a kernel's name: use letters, digits and _, no digit first";
   llvm::SmallVector<llvm::Type *> types;
   for (mlir::Type type : kernel.getArgumentTypes()) {
     llvm::Type *scalar = mlir::isa<tt::PointerType, mlir::IntegerType, mlir::FloatType>(type) ? scalarType(type) : nullptr;

@@ -35,6 +35,9 @@ inline uint64_t registerImage(const LinearLayout &layout, unsigned reg) {
   return image;
 }
 
+/// Every assembler takes the name: letters, digits, _ and $, no digit first. LLVM ends the process over others.
+bool isSymbolName(llvm::StringRef name);
+
 class Emitter {
 public:
   Emitter(mlir::ModuleOp module, const compile_options &options, TargetInfo &target, llvm::Module &llvmModule);

@@ -101,6 +101,11 @@ void CpuTargetInfo::emitMachineCode(Module &m, TargetMachine &tm, compiled_kerne
     out.times.push_back({name, std::chrono::duration<double, std::milli>(end - start).count()});
     start = end;
   };
+  // Some processors' models have a scheduler after register allocation whose time is the square of a block's length.
+  // Long blocks are scheduled for a processor without one.
+  for (Function &f : m)
+    if (tm.getTargetTriple().isX86_64() && any_of(f, [](BasicBlock &block) { return block.size() > 4096; }))
+      f.addFnAttr("tune-cpu", "x86-64-v3");
   SmallString<0> object;
   raw_svector_ostream stream(object);
   legacy::PassManager passes;

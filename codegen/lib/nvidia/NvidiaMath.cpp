@@ -7,6 +7,7 @@
 #include "llvm/ADT/MapVector.h"
 #include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/InstIterator.h"
+#include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 
 #include <cmath>
@@ -50,35 +51,44 @@ V NvidiaTargetInfo::libraryCall(B &b, llvm::StringRef name, llvm::ArrayRef<V> ar
   return call;
 }
 
-/// 64-bit divisions, which become some hundred instructions each, call one function where there are many of them. By
-/// constants they are multiplications of 64 bits, not much shorter.
+/// Divisions and square roots of 64 bits, which become some hundred instructions each, call one function where there
+/// are many of them. Integers over a constant are multiplications of 64 bits, not much shorter.
 static void outlineDivisions(llvm::Module &m) {
-  llvm::MapVector<std::pair<unsigned, llvm::ConstantInt *>, llvm::SmallVector<llvm::BinaryOperator *>> alike;
+  llvm::MapVector<std::pair<unsigned, llvm::ConstantInt *>, llvm::SmallVector<llvm::Instruction *>> alike;
   for (llvm::Function &f : m)
-    for (llvm::Instruction &i : llvm::instructions(f))
-      if (i.isIntDivRem() && i.getType()->isIntegerTy(64)) {
-        auto *divisor = llvm::dyn_cast<llvm::ConstantInt>(i.getOperand(1));
-        if (!divisor || !divisor->getValue().abs().isPowerOf2())
-          alike[{i.getOpcode(), divisor}].push_back(llvm::cast<llvm::BinaryOperator>(&i));
-      }
-  for (auto &[key, divisions] : alike) {
-    auto [opcode, divisor] = key;
-    if (divisions.size() * 100 <= maxInlinedInstructions)
+    for (llvm::Instruction &i : llvm::instructions(f)) {
+      auto *call = llvm::dyn_cast<llvm::IntrinsicInst>(&i);
+      bool onFloats = i.getType()->isDoubleTy() &&
+                      (i.getOpcode() == llvm::Instruction::FDiv || (call && call->getIntrinsicID() == Intrinsic::sqrt));
+      bool onIntegers = i.getType()->isIntegerTy(64) && i.isIntDivRem();
+      auto *divisor = onIntegers ? llvm::dyn_cast<llvm::ConstantInt>(i.getOperand(1)) : nullptr;
+      if (onFloats || (onIntegers && !(divisor && divisor->getValue().abs().isPowerOf2())))
+        alike[{i.getOpcode(), divisor}].push_back(&i);
+    }
+  for (auto &[key, operations] : alike) {
+    if (operations.size() * 100 <= maxInlinedInstructions)
       continue;
-    llvm::Type *type = divisions.front()->getType();
+    llvm::Instruction *first = operations.front();
+    llvm::Type *type = first->getType();
+    bool unary = llvm::isa<llvm::CallBase>(first);
+    unsigned params = unary || key.second ? 1 : 2;
+    std::string name = unary ? "sqrt" : first->getOpcodeName();
     auto *f = llvm::Function::Create(
-        llvm::FunctionType::get(type, llvm::SmallVector<llvm::Type *>(divisor ? 1 : 2, type), false),
-        llvm::GlobalValue::InternalLinkage, "tessera_" + llvm::Twine(divisions.front()->getOpcodeName()) + "_i64", m);
+        llvm::FunctionType::get(type, llvm::SmallVector<llvm::Type *>(params, type), false),
+        llvm::GlobalValue::InternalLinkage, "tessera_" + name + (type->isDoubleTy() ? "_f64" : "_i64"), m);
     f->addFnAttr(llvm::Attribute::NoInline);
     f->addFnAttr(llvm::Attribute::NoUnwind);
     llvm::IRBuilder<> b(llvm::BasicBlock::Create(m.getContext(), "", f));
-    b.CreateRet(b.CreateBinOp(llvm::Instruction::BinaryOps(opcode), f->getArg(0), divisor ? divisor : V(f->getArg(1))));
-    for (llvm::BinaryOperator *division : divisions) {
-      b.SetInsertPoint(division);
-      llvm::SmallVector<V> args(division->operands());
-      args.resize(f->arg_size());
-      division->replaceAllUsesWith(b.CreateCall(f, args));
-      division->eraseFromParent();
+    llvm::Instruction *body = b.Insert(first->clone());
+    body->setDebugLoc({});
+    for (llvm::Argument &arg : f->args())
+      body->setOperand(arg.getArgNo(), &arg);
+    b.CreateRet(body);
+    for (llvm::Instruction *operation : operations) {
+      b.SetInsertPoint(operation);
+      operation->replaceAllUsesWith(
+          b.CreateCall(f, llvm::SmallVector<V>(operation->op_begin(), operation->op_begin() + params)));
+      operation->eraseFromParent();
     }
   }
 }

@@ -12,7 +12,13 @@
 // RUN: not tessera-translate %t/unknown.mlir 2>&1 | FileCheck %s --check-prefix=UNKNOWN
 // RUN: not tessera-translate %t/extern.mlir 2>&1 | FileCheck %s --check-prefix=EXTERN
 // RUN: not tessera-translate %t/extern.mlir --target=cpu 2>&1 | FileCheck %s --check-prefix=EXTERN
-// RUN: not tessera-translate %t/assembly.mlir 2>&1 | FileCheck %s --check-prefix=ASM
+// RUN: sed 's/TEXT/add.f32 $0, $3, $2;/' %t/assembly.mlir | not tessera-translate - 2>&1 | FileCheck %s --check-prefix=OPERAND
+// RUN: sed 's/TEXT/add.f32 $0, $1, $;/' %t/assembly.mlir | not tessera-translate - 2>&1 | FileCheck %s --check-prefix=DOLLAR
+// RUN: sed 's/TEXT/add.f32 $0, $1, ${2:x;/' %t/assembly.mlir | not tessera-translate - 2>&1 | FileCheck %s --check-prefix=BRACE
+// RUN: sed 's/TEXT/add.f32 ${0:Q}, $1, $2;/' %t/assembly.mlir | not tessera-translate - 2>&1 | FileCheck %s --check-prefix=LLVM
+// RUN: not tessera-translate %t/name.mlir 2>&1 | FileCheck %s --check-prefix=NAME
+// RUN: not tessera-translate %t/name.mlir --target=cpu 2>&1 | FileCheck %s --check-prefix=NAME
+// RUN: not tessera-translate %t/symbol.mlir 2>&1 | FileCheck %s --check-prefix=SYMBOL
 // RUN: not tessera-translate %t/warps.mlir --target=cpu:emulate=gfx942 2>&1 | FileCheck %s --check-prefix=LANES
 // ARCH: launch error: target 'cuda:sm_75' names an unknown architecture
 // TARGET: launch error: target 'vulkan' is not known. Targets are cpu, cpu:emulate=ARCH, cuda[:ARCH]
@@ -25,7 +31,12 @@
 // SYNTAX: syntax.mlir:2:{{[0-9]+}}: verify error:
 // UNKNOWN: unknown.mlir:2:{{[0-9]+}}: codegen error: {{.*}}has no lowering to LLVM IR
 // EXTERN: extern.mlir:3:{{[0-9]+}}: codegen error: {{.*}}calls '__nv_fancyf', which the math library does not have with these types
-// ASM: codegen error: LLVM makes no code of this: {{.*}}invalid operand in inline asm: 'add.f32 $0, $3, $2;'
+// OPERAND: codegen error: {{.*}}names operand $3 in its assembly, but its operands are $0 to $2
+// DOLLAR: codegen error: {{.*}}has '$' before ';' in its assembly
+// BRACE: codegen error: {{.*}}does not close '${2' in its assembly
+// LLVM: codegen error: LLVM makes no code of this: {{.*}}invalid operand in inline asm
+// NAME: name.mlir:1:1: codegen error: 'my kernel' cannot be a kernel's name: use letters, digits and _, no digit first
+// SYMBOL: codegen error: {{.*}}calls '#smem', which is no name of a function
 // LANES: codegen error: the ttgir was made for warps of 32 lanes, target 'cpu:emulate=gfx942' has 64
 
 //--- kernel.mlir
@@ -62,7 +73,17 @@ tt.func public @kernel(%o: !tt.ptr<f32>, %x: f32) {
 }
 //--- assembly.mlir
 tt.func public @kernel(%o: !tt.ptr<f32>, %x: f32) {
-  %0 = tt.elementwise_inline_asm "add.f32 $0, $3, $2;" {constraints = "=f,f,f", pure = true, packed_element = 1 : i32} %x, %x : f32, f32 -> f32
+  %0 = tt.elementwise_inline_asm "TEXT" {constraints = "=f,f,f", pure = true, packed_element = 1 : i32} %x, %x : f32, f32 -> f32
+  tt.store %o, %0 : !tt.ptr<f32>
+  tt.return
+}
+//--- name.mlir
+tt.func public @"my kernel"(%o: !tt.ptr<i32>) {
+  tt.return
+}
+//--- symbol.mlir
+tt.func public @kernel(%o: !tt.ptr<f32>, %x: f32) {
+  %0 = tt.extern_elementwise %x {libname = "", libpath = "", pure = true, symbol = "#smem"} : (f32) -> f32
   tt.store %o, %0 : !tt.ptr<f32>
   tt.return
 }
