@@ -20,6 +20,6 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 if ! { apt update && apt install --no-install-recommends -y "${missing[@]}"; } >"$log" 2>&1; then
   tail -n 40 "$log" >&2
-  echo "setup: apt-get failed. LLVM 22 is in Debian 12's security archive: 'deb http://deb.debian.org/debian-security bookworm-security main'." >&2
+  echo "setup: apt-get failed. LLVM 22 comes with Debian 12's security updates: the suite bookworm-security, component main, must be among apt's sources." >&2
   exit 1
 fi
