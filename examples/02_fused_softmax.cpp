@@ -50,14 +50,35 @@ tessera::compile_options options_for(const tessera::target &t, std::int64_t cols
   return {.num_warps = t.str() == "cpu" ? 0 : std::clamp(config_for(cols).block / 1024, 4, 16)};
 }
 
+/// What --autotune tries: warps that share a row, with each of `configs`. The tile follows from the columns.
+tl::tuning<config> search(std::string arguments, std::string key, const std::vector<config> &configs) {
+  return {.arguments = std::move(arguments),
+          .key = std::move(key),
+          .candidates = tl::candidates<config>(
+              configs, {{}, {.num_warps = 1}, {.num_warps = 2}, {.num_warps = 4}, {.num_warps = 8}, {.num_warps = 16}}),
+          .heuristics = [](auto &c, auto &call) { c.config.block = config_for(call.integer("cols")).block; },
+          .skip = [](auto &c, auto &call) -> std::string {
+            const bool chooses = call.device().target().str() == "cpu";
+            return chooses == (c.options.num_warps == 0) ? ""
+                   : chooses                             ? "the CPU chooses its warps"
+                                                         : "warps are to be named";
+          }};
+}
+
+const auto tuned_rows = tl::autotune(row_softmax, search("x y ld cols", "cols", {{}}));
+const auto tuned_persistent =
+    tl::autotune(persistent_softmax,
+                 search("x y ld rows cols", "rows cols", {{.stages = 1}, {.stages = 2}, {.stages = 3}, {.stages = 4}}));
+
 /// A matrix of normal numbers on the device, and the place for its softmax.
 struct problem {
   std::int64_t rows, cols;
+  bool tune; ///< --autotune
   std::vector<float> host;
   tessera::device_buffer<float> x, y;
 
-  problem(const tessera::device &d, std::int64_t rows, std::int64_t cols)
-      : rows(rows), cols(cols), host(random(rows * cols)), x(d, host), y(d, host.size()) {}
+  problem(const tessera::device &d, std::int64_t rows, std::int64_t cols, bool tune)
+      : rows(rows), cols(cols), tune(tune), host(random(rows * cols)), x(d, host), y(d, host.size()) {}
   static std::vector<float> random(std::size_t n) {
     std::mt19937 bits(1);
     std::normal_distribution<float> normal(0, 3);
@@ -67,11 +88,22 @@ struct problem {
   }
 
   void run(const tessera::stream &s, bool persistent) {
-    const auto options = options_for(s.device().target(), cols);
-    if (!persistent)
-      return row_softmax.with(config_for(cols), options)(s, rows, x, y, cols, cols);
     const std::int64_t at_once = s.device().properties().multiprocessors * (s.device().is_cpu() ? 1 : 4);
-    persistent_softmax.with(config_for(cols), options)(s, std::min(rows, at_once), x, y, cols, rows, cols);
+    const std::int64_t programs = persistent ? std::min(rows, at_once) : rows;
+    const auto options = options_for(s.device().target(), cols);
+    if (tune && persistent)
+      tuned_persistent(s, programs, x, y, cols, rows, cols);
+    else if (tune)
+      tuned_rows(s, programs, x, y, cols, cols);
+    else if (persistent)
+      persistent_softmax.with(config_for(cols), options)(s, programs, x, y, cols, rows, cols);
+    else
+      row_softmax.with(config_for(cols), options)(s, programs, x, y, cols, cols);
+  }
+  /// What --autotune found for this matrix.
+  void report(tessera::cli &cli, const tessera::stream &s) {
+    cli.report(tuned_rows.tune(s, rows, x, y, cols, cols));
+    cli.report(tuned_persistent.tune(s, rows, x, y, cols, rows, cols));
   }
 
   /// Runs and compares with float64.
@@ -128,11 +160,13 @@ int main(int argc, char **argv) {
     }
     const tessera::device device = cli.device();
     const tessera::stream stream(device);
-    problem small(device, rows, cols);
+    problem small(device, rows, cols, cli.autotune());
     const bool ok = small.check(stream, false) & small.check(stream, true);
+    if (cli.autotune())
+      small.report(cli, stream);
 
     if (cli.bench()) {
-      problem p(device, bench_rows, bench_cols);
+      problem p(device, bench_rows, bench_cols, cli.autotune());
       cli.show(row_softmax.with(config_for(p.cols), options_for(device.target(), p.cols))
                    .prepare(stream, p.x, p.y, p.cols, p.cols));
       for (bool persistent : {false, true}) {
@@ -143,18 +177,19 @@ int main(int argc, char **argv) {
       }
     }
     if (sweep || cli.plotting()) {
-      std::vector<tessera::plot_line> lines{{"one program a row", {}, {}}, {"persistent", {}, {}}};
-      for (std::int64_t n = 256; n <= 12672; n += 128) {
-        problem p(device, 4096, n);
-        for (bool persistent : {false, true}) {
+      tessera::perf_report report({.title = "Softmax of 4096 rows, f32, " + device.name(),
+                                   .x_label = "columns",
+                                   .y_label = "GB/s",
+                                   .x = tessera::linear_steps(256, 12672, 128)});
+      for (bool persistent : {false, true})
+        report.line(persistent ? "persistent" : "one program a row", [&, persistent](double columns) {
+          problem p(device, 4096, static_cast<std::int64_t>(columns), cli.autotune());
           const auto t = p.time(stream, persistent);
-          lines[persistent].x.push_back(static_cast<double>(n));
-          lines[persistent].y.push_back(t.gbytes_per_s(p.bytes()));
-          cli.report("softmax f32 4096x" + std::to_string(n) + (persistent ? " persistent" : ""), t,
+          cli.report("softmax f32 4096x" + std::to_string(p.cols) + (persistent ? " persistent" : ""), t,
                      {{"gbps", t.gbytes_per_s(p.bytes())}});
-        }
-      }
-      cli.plot("Softmax of 4096 rows, f32, " + device.name(), "columns", "GB/s", lines);
+          return tessera::gbytes_per_s(t, p.bytes());
+        });
+      cli.report(report.run());
     }
     return ok;
   });

@@ -146,8 +146,8 @@ int main(int argc, char **argv) {
     const config tile{.block = static_cast<int>(std::bit_ceil(static_cast<std::uint64_t>(cols)))};
     const tessera::compile_options options{.num_warps =
                                                cli.target().str() == "cpu" ? 0 : std::clamp(tile.block / 1024, 4, 16)};
-    const auto norm = forward.with(tile, options);
-    const auto norm_backward = backward_rows.with(tile, options);
+    auto norm = forward.with(tile, options);
+    auto norm_backward = backward_rows.with(tile, options);
     if (cli.compile_only()) {
       cli.show(norm.compile_for(cli.target()));
       cli.show(norm_backward.compile_for(cli.target()));
@@ -167,6 +167,23 @@ int main(int argc, char **argv) {
     tessera::device_buffer<float> dw_part(device, programs * cols), db_part(device, programs * cols);
     for (auto *out : {&y, &mean, &rstd, &dx, &dw, &db, &dw_part, &db_part})
       out->fill(std::nanf(""));
+
+    if (cli.autotune()) {
+      const std::vector<tessera::compile_options> warps{
+          {.num_warps = 1}, {.num_warps = 2}, {.num_warps = 4}, {.num_warps = 8}, {.num_warps = 16}};
+      const auto candidates =
+          tl::candidates<config>({tile}, device.target().str() == "cpu" ? std::vector{options} : warps);
+      const auto tuned =
+          tl::autotune(forward, {.arguments = "x w b y mean rstd cols eps", .key = "cols", .candidates = candidates});
+      const auto tuned_backward = tl::autotune(
+          backward_rows,
+          {.arguments = "x dy w mean rstd dx dw_part db_part rows cols", .key = "rows cols", .candidates = candidates});
+      norm = tuned.best(stream, rows, x, w, b, y, mean, rstd, cols, eps);
+      norm(stream, rows, x, w, b, y, mean, rstd, cols, eps); // the backward pass reads mean and rstd
+      norm_backward = tuned_backward.best(stream, programs, x, dy, w, mean, rstd, dx, dw_part, db_part, rows, cols);
+      cli.report(tuned.tune(stream, rows, x, w, b, y, mean, rstd, cols, eps));
+      cli.report(tuned_backward.tune(stream, programs, x, dy, w, mean, rstd, dx, dw_part, db_part, rows, cols));
+    }
 
     const auto run_forward = [&] { norm(stream, rows, x, w, b, y, mean, rstd, cols, eps); };
     const auto run_backward = [&] {

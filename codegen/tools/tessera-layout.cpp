@@ -22,8 +22,12 @@ static cl::opt<std::string> shapeText("shape", cl::desc("Extents, powers of two:
 static cl::opt<bool> hardwareView("hardware", cl::desc("List the elements of each thread, or of memory, instead"),
                                   cl::cat(category));
 static cl::opt<bool> linearForm("linear", cl::desc("Print the bases of the linear layout only"), cl::cat(category));
-static cl::opt<std::string> toText("to", cl::desc("An encoding: print how a conversion to it is done"),
+static cl::opt<std::string> toText("to", cl::desc("An encoding: print how a conversion, load or store to it is done"),
                                    cl::cat(category));
+static cl::opt<int> wgmmaDim("wgmma", cl::desc("Print how wgmma reads this memory, summing over this dimension"),
+                             cl::init(-1), cl::cat(category));
+static cl::opt<unsigned> extent("extent", cl::desc("With --wgmma: m or n of the instruction"), cl::init(64),
+                                cl::cat(category));
 static cl::opt<unsigned> elementBytes("element-bytes", cl::desc("Size of an element in a conversion"), cl::init(4),
                                       cl::cat(category));
 static cl::opt<bool> memoryTable("memory", cl::desc("With --to: also print the shared-memory offset of each element"),
@@ -78,6 +82,13 @@ static std::optional<Layout> parseLayout(llvm::StringRef text, llvm::ArrayRef<in
   if (auto verifiable = mlir::dyn_cast<mlir::VerifiableTensorEncoding>(encoding))
     if (mlir::failed(verifiable.verifyEncoding(shape, mlir::Float32Type::get(&context), where)))
       return std::nullopt;
+  if (mlir::isa<ttg::SharedEncoding>(encoding)) {
+    auto nvmma = mlir::dyn_cast<ttg::NvmmaSharedEncodingAttr>(encoding);
+    mlir::Type element = mlir::IntegerType::get(&context, nvmma ? nvmma.getElementBitWidth() : 8);
+    mlir::Attribute space = ttg::SharedMemorySpaceAttr::get(&context);
+    if (!ttg::MemDescType::getChecked(where, &context, shape, element, encoding, space, false, shape))
+      return std::nullopt;
+  }
   return Layout{encoding, ttg::toLinearLayout(shape, encoding)};
 }
 
@@ -135,6 +146,43 @@ static bool printConversion(const LinearLayout &src, const LinearLayout &dst) {
   return true;
 }
 
+/// Between registers and memory.
+static void printTransfer(const LinearLayout &tile, const LinearLayout &memory, bool load) {
+  auto &os = llvm::outs();
+  auto plural = [](unsigned n) { return n == 1 ? "" : "s"; };
+  auto access = load ? planMatrixLoad(tile, memory, elementBytes) : planMatrixStore(tile, memory, elementBytes);
+  if (!access) {
+    os << fmt::format("no {}: {} wavefronts by vectors\n", load ? "ldmatrix" : "stmatrix",
+                      sharedLoadWavefronts(tile, memory, elementBytes, /*matrixLoad=*/false));
+    return;
+  }
+  unsigned wavefronts = bankConflicts(*access, elementBytes);
+  os << fmt::format("{}.x{}{}: {} instruction{}, {} wavefront{} a matrix\nrows at: {}\n",
+                    load ? "ldmatrix" : "stmatrix", access->count, access->transposed ? ".trans" : "",
+                    access->instructions.size(), plural(access->instructions.size()), wavefronts, plural(wavefronts),
+                    access->rowOffset.str());
+  for (const MatrixAccess::Instruction &instruction : access->instructions)
+    os << fmt::format("  ^ {}: registers {}\n", instruction.offset, fmt::join(instruction.registers, ", "));
+}
+
+static bool printWgmma(const LinearLayout &memory) {
+  auto operand = wgmmaDim > 1 || !llvm::isPowerOf2_32(extent)
+                     ? std::nullopt
+                     : planWgmmaOperand(memory, wgmmaDim, extent, elementBytes);
+  if (!operand) {
+    fail("wgmma cannot read this memory along dimension " + llvm::Twine(wgmmaDim));
+    return false;
+  }
+  llvm::outs() << fmt::format("{}-major, swizzle {}, leading {}, stride {} (bytes)\n", operand->transposed ? "MN" : "K",
+                              operand->swizzleBytes, operand->leadingBytes, operand->strideBytes);
+  llvm::SmallVector<int64_t> at(2), step(2, extent);
+  step[wgmmaDim] = 32 / elementBytes;
+  for (at[0] = 0; at[0] < memory.shape()[0]; at[0] += step[0])
+    for (at[1] = 0; at[1] < memory.shape()[1]; at[1] += step[1])
+      llvm::outs() << fmt::format("  ({},{}): {}\n", at[0], at[1], operand->startBytes(at));
+  return true;
+}
+
 int main(int argc, char **argv) {
   cl::HideUnrelatedOptions(category);
   cl::ParseCommandLineOptions(argc, argv, "Tessera: what an encoding means\n");
@@ -148,7 +196,7 @@ int main(int argc, char **argv) {
   auto layout = parseLayout(encodingText, *shape, context);
   if (!layout)
     return 1;
-  if (toText.empty()) {
+  if (toText.empty() && wgmmaDim < 0) {
     print(*layout);
     return 0;
   }
@@ -156,12 +204,24 @@ int main(int argc, char **argv) {
     fail("--element-bytes is 1, 2, 4 or 8");
     return 1;
   }
+  bool fromMemory = layout->linear.has(HwDim::Offset);
+  if (wgmmaDim >= 0) {
+    if (fromMemory && shape->size() == 2)
+      return printWgmma(layout->linear) ? 0 : 1;
+    fail("--wgmma is for the encoding of two-dimensional memory");
+    return 1;
+  }
   auto to = parseLayout(toText, *shape, context);
   if (!to)
     return 1;
-  if (layout->linear.has(HwDim::Offset) || to->linear.has(HwDim::Offset)) {
-    fail("a conversion is between encodings of registers, not of memory");
+  bool toMemory = to->linear.has(HwDim::Offset);
+  if (fromMemory && toMemory) {
+    fail("one of the two encodings is of registers");
     return 1;
+  }
+  if (fromMemory || toMemory) {
+    printTransfer((fromMemory ? to : layout)->linear, (fromMemory ? layout : to)->linear, fromMemory);
+    return 0;
   }
   return printConversion(layout->linear, to->linear) ? 0 : 1;
 }

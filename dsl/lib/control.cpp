@@ -91,6 +91,24 @@ Value entry_of(trace_state &s, frame &f, variable_id v) {
   return it->second;
 }
 
+/// Promises about the arguments of a region that closes: those of outer variables that it only reads are about the
+/// outer value. What a carried variable holds is made by the assignments.
+void settle_promises(trace_state &s, const frame &f, const std::vector<variable_id> &carried) {
+  for (promise p : f.promises)
+    for (auto &[v, a] : f.entries) {
+      if (Value(a) != p.of)
+        continue;
+      if (llvm::is_contained(carried, v))
+        fail_at(fmt::format("the hint is on the variable declared at {}, which the loop at {} assigns: give it to the "
+                            "values that are assigned, as in x = tl::multiple_of(x + 16, {{16}})",
+                            brief(s.variables[v].declared), brief(s.regions[f.region].opened)),
+                p.where);
+      p.of = s.read(s.frames.size() - 1, v);
+      s.keep(p);
+      break;
+    }
+}
+
 /// Moves the operations of `f` to the end of `block`, with `carried` standing for block's arguments from `first` on and
 /// all other variables that were read for their values outside.
 void move_body(trace_state &s, frame &f, Block *block, const std::vector<variable_id> &carried, unsigned first) {
@@ -196,6 +214,7 @@ bool close_for(std::uint32_t region, handle &induction) {
   }
   frame f = s.pop();
   const auto carried = assigned(s, {&f});
+  settle_promises(s, f, carried);
   SmallVector<Value> initial, yielded;
   for (variable_id v : carried) {
     initial.push_back(s.read(s.frames.size() - 1, v));
@@ -212,6 +231,9 @@ bool close_for(std::uint32_t region, handle &induction) {
   move_body(s, f, loop.getBody(), carried, 1);
   if (c.is_unsigned)
     loop.setUnsignedCmp(true);
+  for (const promise &p : f.promises)
+    if (p.of == f.block->getArgument(0)) // the induction variable
+      loop->setAttr(p.name + std::string("_arg0"), p.numbers);
   if (c.options.stages)
     loop->setAttr("tt.num_stages", s.b.getI32IntegerAttr(c.options.stages));
   if (c.options.unroll)
@@ -325,6 +347,8 @@ bool close_while(std::uint32_t region) {
   frame body = s.pop();
   frame &test = c.done[0];
   const auto carried = assigned(s, {&test, &body});
+  settle_promises(s, test, carried);
+  settle_promises(s, body, carried);
   SmallVector<Value> initial, forwarded, yielded;
   for (variable_id v : carried) {
     initial.push_back(s.read(s.frames.size() - 1, v));

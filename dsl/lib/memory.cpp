@@ -253,15 +253,27 @@ handle set_hint(hint h, handle x, const tl::dims &values, const location &w) {
   }
   const auto attr =
       DenseIntElementsAttr::get(RankedTensorType::get({values.rank}, s.b.getI32Type()), ArrayRef<std::int32_t>(list));
-  if (Operation *op = v.getDefiningOp()) {
-    op->setAttr(names[int(h)], attr);
-  } else if (auto a = cast<BlockArgument>(v); a.getOwner() == s.frames[0].block && h == hint::divisibility) {
-    auto known = s.function.getArgAttrOfType<IntegerAttr>(a.getArgNumber(), names[0]); // of this launch's argument
-    s.function.setArgAttr(
-        a.getArgNumber(), names[0],
-        s.b.getI32IntegerAttr(std::max(list[0], known ? static_cast<std::int32_t>(known.getInt()) : 1)));
-  } // facts of a loop's variable come from the values that flow into it
+  s.keep({v, names[int(h)], attr, w});
   return x;
+}
+
+/// Puts a promise on the operation that makes the value, or on the function for an argument. What a region's argument
+/// stands for is known when the region closes.
+void trace_state::keep(const promise &p) {
+  if (Operation *op = p.of.getDefiningOp())
+    return op->setAttr(p.name, p.numbers);
+  auto a = cast<BlockArgument>(p.of);
+  if (a.getOwner() != frames[0].block) {
+    auto owner = llvm::find_if(frames, [&](const frame &f) { return f.block == a.getOwner(); });
+    if (owner->kind == region_kind::combine)
+      fail_at("a combine function computes from its arguments only: a hint has no meaning there", p.where);
+    owner->promises.push_back(p);
+  } else if (p.name == llvm::StringRef("tt.divisibility")) { // scalars have no other facts
+    const auto wanted = *p.numbers.value_begin<std::int32_t>();
+    auto known = function.getArgAttrOfType<IntegerAttr>(a.getArgNumber(), p.name); // of this launch's argument
+    function.setArgAttr(a.getArgNumber(), p.name,
+                        b.getI32IntegerAttr(std::max(wanted, known ? static_cast<std::int32_t>(known.getInt()) : 1)));
+  }
 }
 
 void assume(handle condition, const location &w) {
@@ -291,7 +303,10 @@ void device_print(std::string_view prefix, std::span<const handle> values, std::
   SmallVector<Value> args;
   SmallVector<std::int32_t> is_signed;
   for (std::size_t i = 0; i < values.size(); ++i) {
-    args.push_back(s.use(values[i], w));
+    Value v = s.use(values[i], w);
+    if (!types[i].pointer && is_float8(types[i].base))
+      v = s.use(cast(types[i], {dtype::f32}, values[i], tl::rounding::nearest, w), w);
+    args.push_back(v);
     is_signed.push_back(!types[i].pointer && tessera::is_signed(types[i].base));
   }
   tt::PrintOp::create(s.b, s.at(w), StringRef(prefix.data(), prefix.size()), hex, args, is_signed);

@@ -205,6 +205,8 @@ Type trace_state::type_of(element_type t) {
   case dtype::u32: e = b.getI32Type(); break;
   case dtype::i64:
   case dtype::u64: e = b.getI64Type(); break;
+  case dtype::f8e4m3: e = b.getType<Float8E4M3FNType>(); break;
+  case dtype::f8e5m2: e = b.getType<Float8E5M2Type>(); break;
   case dtype::f16: e = b.getF16Type(); break;
   case dtype::bf16: e = b.getBF16Type(); break;
   case dtype::f32: e = b.getF32Type(); break;
@@ -247,7 +249,7 @@ handle declare_variable(handle initial, const location &w) {
   s.variables.push_back({s.frames.back().region, w, v.getType()});
   const auto id = static_cast<variable_id>(s.variables.size() - 1);
   s.frames.back().values[id] = v;
-  return {id, s.epoch};
+  return {id, s.epoch, /*variable=*/true};
 }
 
 handle read_variable(handle h, const location &w) {

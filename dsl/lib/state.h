@@ -32,6 +32,14 @@ struct region_info {
   bool open = true;
 };
 
+/// What the user promised of a value: tt.divisibility and the like.
+struct promise {
+  mlir::Value of;
+  const char *name;
+  mlir::DenseIntElementsAttr numbers;
+  location where;
+};
+
 /// An open region, or one that waits for its operation to be built.
 struct frame {
   std::uint32_t region = 0, construct = 0;
@@ -40,6 +48,7 @@ struct frame {
   mlir::Block *block = nullptr;
   std::map<variable_id, mlir::Value> values;          ///< of variables read or assigned here
   std::map<variable_id, mlir::BlockArgument> entries; ///< the arguments that stand for outer values
+  std::vector<promise> promises;                      ///< of `block`'s arguments
 };
 
 /// A loop, branch, while or combine whose operation is built when it closes.
@@ -117,6 +126,9 @@ struct trace_state {
   /// Gives all the values the shape that NumPy's rules find for them.
   void broadcast(llvm::MutableArrayRef<mlir::Value> v, const location &w);
   mlir::Value constant(element_type t, const literal &x, llvm::ArrayRef<std::int64_t> shape, const location &w);
+
+  // ---- hints (memory.cpp) ----
+  void keep(const promise &p);
 };
 
 [[noreturn]] void fail_at(std::string message, const location &w);

@@ -114,20 +114,29 @@ tl::dims shape_of(handle x, const location &w) {
 
 // ---- constants ------------------------------------------------------------------------------------------------------
 
+namespace {
+const llvm::fltSemantics &exact = APFloat::IEEEquad(); // holds every number a literal may be
+
+APFloat converted(APFloat v, const llvm::fltSemantics &to) {
+  bool lossy;
+  v.convert(to, APFloat::rmNearestTiesToEven, &lossy);
+  return v;
+}
+} // namespace
+
 Value trace_state::constant(element_type t, const literal &x, llvm::ArrayRef<std::int64_t> shape, const location &w) {
   const Location loc = at(w);
   const Type type = type_of(t);
   TypedAttr attr;
   if (auto f = dyn_cast<FloatType>(type)) {
-    APFloat v(0.0);
-    if (x.tag == literal::kind::real) {
-      v = APFloat(x.f);
-      bool lossy;
-      v.convert(f.getFloatSemantics(), APFloat::rmNearestTiesToEven, &lossy);
-    } else {
-      v = APFloat(f.getFloatSemantics());
+    APFloat v = x.tag == literal::kind::real ? converted(APFloat(x.f), exact) : APFloat(exact);
+    if (x.tag != literal::kind::real)
       v.convertFromAPInt(APInt(64, x.u), x.tag == literal::kind::integer, APFloat::rmNearestTiesToEven);
+    if (is_float8(t.base) && !v.isNaN()) { // saturates, as conversions do
+      const APFloat largest = converted(APFloat::getLargest(f.getFloatSemantics()), exact);
+      v = minnum(maxnum(v, -largest), largest);
     }
+    v = converted(v, f.getFloatSemantics());
     attr = FloatAttr::get(f, v);
   } else {
     // A number fits if it does as signed or as unsigned: masks such as 0xffffffff are written for i32 too.
@@ -320,9 +329,15 @@ Value cast_float(trace_state &s, Value v, Type to, tl::rounding r, Location loc)
   if (from == to)
     return v;
   const unsigned n = from.getIntOrFloatBitWidth(), m = to.getIntOrFloatBitWidth();
-  if (n == m)
-    return cast_float(s, cast_float(s, v, s.b.getF32Type(), r, loc), to, r, loc); // f16 and bf16: f32 holds both
+  if (n == m || (n == 8 && m == 64)) // f16 and bf16, the two of fp8: f32 holds both
+    return cast_float(s, cast_float(s, v, s.b.getF32Type(), r, loc), to, r, loc);
   const Type type = with_shape(to, shape_of(v));
+  if (n == 8)
+    return s.fold<tt::FpToFpOp>(loc, type, v, tt::RoundingModeAttr());
+  if (m == 8) {
+    const auto mode = r == tl::rounding::toward_zero ? tt::RoundingMode::RTZ : tt::RoundingMode::RTNE;
+    return s.fold<tt::FpToFpOp>(loc, type, v, tt::RoundingModeAttr::get(s.b.getContext(), mode));
+  }
   if (n < m)
     return s.fold<arith::ExtFOp>(loc, type, v);
   if (r == tl::rounding::toward_zero)
@@ -349,6 +364,10 @@ handle cast(element_type from, element_type to, handle h, tl::rounding r, const 
           cast_integer(s, dtype::u64, s.fold<tt::PtrToIntOp>(loc, with_shape(i64, shape_of(v)), v), target, loc));
     return s.make(s.fold<tt::IntToPtrOp>(loc, type, cast_integer(s, from.base, v, i64, loc)));
   }
+  if (is_float8(from.base) && !is_float(to.base)) // f32 holds every fp8 number, and every integer below what saturates
+    return cast({dtype::f32}, to, s.make(cast_float(s, v, s.b.getF32Type(), r, loc)), r, w);
+  if (is_float8(to.base) && !is_float(from.base))
+    return cast({dtype::f32}, to, cast(from, {dtype::f32}, h, r, w), r, w);
   const bool ff = is_float(from.base), tf = is_float(to.base);
   if (to.base == dtype::i1) { // anything but 0
     const Value zero = s.constant(from, {}, shape_of(v), w);

@@ -19,7 +19,7 @@ else()
   # What the pipeline uses of MLIR, and of LLVM for the targets it emits. Debian's static MLIR libraries name the shared LLVM
   # in their link interface; it is struck out of every library reached, or two copies of LLVM would end up in one process.
   set(mlir_roots MLIRIR MLIRParser MLIRPass MLIRTransforms MLIRRewrite MLIRAnalysis MLIRSupport MLIRArithDialect MLIRArithUtils
-                 MLIRMathDialect MLIRSCFDialect MLIRSCFUtils MLIRControlFlowDialect MLIRUBDialect MLIRFuncDialect
+                 MLIRMathDialect MLIRSCFDialect MLIRSCFTransforms MLIRSCFUtils MLIRControlFlowDialect MLIRUBDialect MLIRFuncDialect
                  MLIRInferTypeOpInterface MLIRLoopLikeInterface MLIROptLib)
   set(todo ${mlir_roots})
   set(reached)
@@ -30,6 +30,9 @@ else()
     endif()
     list(APPEND reached ${lib})
     get_target_property(deps ${lib} INTERFACE_LINK_LIBRARIES)
+    if(NOT deps) # a library with none gives deps-NOTFOUND
+      set(deps)
+    endif()
     list(REMOVE_ITEM deps LLVM MLIR)
     set_target_properties(${lib} PROPERTIES INTERFACE_LINK_LIBRARIES "${deps}")
     list(FILTER deps INCLUDE REGEX "^MLIR")

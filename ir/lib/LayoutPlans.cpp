@@ -184,7 +184,7 @@ std::optional<unsigned> ConversionPlan::xorMask(unsigned r) const {
 // ---- conversions ---------------------------------------------------------------------------------------------------
 
 static ConversionPlan plan(LinearLayout src, LinearLayout dst, unsigned elementBytes, const SharedMemoryModel &model,
-                           uint64_t maxScratchBytes, bool allowShuffles) {
+                           const ScratchLimits &limits, bool allowShuffles) {
   src = ordered(src);
   dst = ordered(dst);
   ConversionPlan result;
@@ -220,20 +220,20 @@ static ConversionPlan plan(LinearLayout src, LinearLayout dst, unsigned elementB
   }
 
   ConversionPlan shared = result;
-  planShared(shared, src, dst, elementBytes, model, maxScratchBytes);
+  planShared(shared, src, dst, elementBytes, model, limits);
   if (allowShuffles && planShuffles(result, *source, src, dst, elementBytes) && result.cost <= shared.cost)
     return result;
   return shared;
 }
 
 ConversionPlan planConversion(const LinearLayout &src, const LinearLayout &dst, unsigned elementBytes,
-                              const SharedMemoryModel &model, uint64_t maxScratchBytes) {
-  return plan(src, dst, elementBytes, model, maxScratchBytes, /*allowShuffles=*/true);
+                              const SharedMemoryModel &model, ScratchLimits limits) {
+  return plan(src, dst, elementBytes, model, limits, /*allowShuffles=*/true);
 }
 
 ConversionPlan planThroughShared(const LinearLayout &src, const LinearLayout &dst, unsigned elementBytes,
-                                 const SharedMemoryModel &model, uint64_t maxScratchBytes) {
-  return plan(src, dst, elementBytes, model, maxScratchBytes, /*allowShuffles=*/false);
+                                 const SharedMemoryModel &model, ScratchLimits limits) {
+  return plan(src, dst, elementBytes, model, limits, /*allowShuffles=*/false);
 }
 
 // ---- reductions ----------------------------------------------------------------------------------------------------

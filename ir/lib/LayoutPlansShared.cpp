@@ -10,6 +10,8 @@
 #include "LayoutPlansImpl.h"
 
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Sequence.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <algorithm>
@@ -19,15 +21,12 @@ using namespace llvm;
 namespace tessera {
 using namespace f2;
 
-/// How many lane bits take part in one phase of an access: as many lanes as the banks can serve at once.
-static unsigned phaseBits(unsigned laneBits, unsigned accessBytes, const SharedMemoryModel &model) {
+unsigned phaseBits(unsigned laneBits, unsigned accessBytes, const SharedMemoryModel &model) {
   unsigned lanes = model.banks * model.bankBytes / std::max(accessBytes, model.bankBytes);
   return lanes ? std::min(laneBits, Log2_32(lanes)) : 0;
 }
 
-/// log2 of the wavefronts per phase; `offsets` are those of the lane bits, in elements.
-static unsigned conflictBits(ArrayRef<Vec> offsets, unsigned vecBytes, unsigned elementBytes,
-                             const SharedMemoryModel &model) {
+unsigned conflictBits(ArrayRef<Vec> offsets, unsigned vecBytes, unsigned elementBytes, const SharedMemoryModel &model) {
   Vecs words, banks;
   for (Vec offset : offsets.take_front(phaseBits(offsets.size(), vecBytes, model)))
     words.push_back(offset * elementBytes / model.bankBytes);
@@ -194,84 +193,95 @@ private:
   unsigned maxVecBits;
 };
 
-/// Register bits (src, dst) that select a pass: see findPasses.
-using Pairs = SmallVector<std::pair<unsigned, unsigned>>;
+/// Bits that select a pass, of src and of dst: see findPasses.
+struct PassBit {
+  HwDim dim;      ///< of src: Register, Warp or Lane
+  unsigned ofSrc; ///< bit of that
+  unsigned ofDst; ///< register bit
+};
+using PassBits = SmallVector<PassBit>;
 
 } // namespace
 
-/// All bases but those of the register bits in `without`.
-static Vecs allBut(const LinearLayout &layout, uint64_t without) {
+/// All bases but those that `leaveOut` picks.
+static Vecs allBut(const LinearLayout &layout, function_ref<bool(HwDim, unsigned)> leaveOut) {
   Vecs result;
-  for (auto [i, basis] : enumerate(layout.bases(HwDim::Register)))
-    if (!(without >> i & 1))
-      result.push_back(basis);
-  for (HwDim dim : {HwDim::Lane, HwDim::Warp, HwDim::Block})
-    result.append(layout.bases(dim).begin(), layout.bases(dim).end());
+  for (HwDim dim : {HwDim::Register, HwDim::Lane, HwDim::Warp, HwDim::Block})
+    for (auto [i, basis] : enumerate(layout.bases(dim)))
+      if (!leaveOut(dim, i))
+        result.push_back(basis);
   return result;
 }
 
-/// A pass handles the elements of one coset of a subspace. Register bit i of src and j of dst can be a bit of the pass
-/// number when everything else spans a space W without src(i), and src(i) ^ dst(j) is in W: then both sides agree which
-/// elements a pass moves. Takes as few pairs as bring a pass below `maxElements`, high register bits first.
-static Pairs findPasses(const LinearLayout &src, const LinearLayout &dst, uint64_t maxElements) {
-  Pairs pairs;
-  ArrayRef<Vec> srcRegisters = src.bases(HwDim::Register), dstRegisters = dst.bases(HwDim::Register);
-  unsigned tileBits = rank(allBut(src, 0));
-  uint64_t srcMask = 0, dstMask = 0;
-  auto fits = [&] {
-    Span within(allBut(src, srcMask));
-    for (Vec v : allBut(dst, dstMask))
-      if (!within.contains(v))
-        within.add(v);
-    return within.rank() + pairs.size() == tileBits &&
-           all_of(pairs, [&](auto p) { return within.contains(srcRegisters[p.first] ^ dstRegisters[p.second]); });
+/// A pass handles the elements of one coset of a subspace. A bit b of src and register bit j of dst can be a bit of the
+/// pass number when everything else spans a space W without src(b), and src(b) ^ dst(j) is in W: then both sides agree
+/// which elements a pass moves. Takes as few as keep the limits: registers first, high bits, which are no vectors,
+/// first.
+static PassBits findPasses(const LinearLayout &src, const LinearLayout &dst, unsigned elementBytes,
+                           const ScratchLimits &limits) {
+  PassBits bits;
+  auto ofSrc = [&](HwDim dim, unsigned i) {
+    return any_of(bits, [&](const PassBit &b) { return b.dim == dim && b.ofSrc == i; });
   };
-  for (unsigned i = srcRegisters.size(); i-- > 0;)
-    for (unsigned j = dstRegisters.size(); j-- > 0 && (uint64_t(1) << (tileBits - pairs.size())) > maxElements;) {
-      if (srcMask >> i & 1 || dstMask >> j & 1)
-        continue;
-      srcMask |= uint64_t(1) << i, dstMask |= uint64_t(1) << j;
-      pairs.push_back({i, j});
-      if (fits())
-        continue;
-      pairs.pop_back();
-      srcMask &= ~(uint64_t(1) << i), dstMask &= ~(uint64_t(1) << j);
-    }
-  return pairs;
+  auto ofDst = [&](HwDim dim, unsigned i) {
+    return dim == HwDim::Register && any_of(bits, [&](const PassBit &b) { return b.ofDst == i; });
+  };
+  unsigned tileBits = rank(allBut(src, ofSrc));
+  auto fits = [&] {
+    Span within(allBut(src, ofSrc));
+    for (Vec v : allBut(dst, ofDst))
+      within.add(v);
+    return within.rank() + bits.size() == tileBits && all_of(bits, [&](const PassBit &b) {
+             return within.contains(src.bases(b.dim)[b.ofSrc] ^ dst.bases(HwDim::Register)[b.ofDst]);
+           });
+  };
+  auto tryBit = [&](HwDim dim, unsigned i, unsigned j, uint64_t mostBytes) {
+    if (ofSrc(dim, i) || ofDst(HwDim::Register, j) || uint64_t(elementBytes) << (tileBits - bits.size()) <= mostBytes)
+      return;
+    bits.push_back({dim, i, j});
+    if (!fits())
+      bits.pop_back();
+  };
+  auto down = [](unsigned n) { return reverse(seq<unsigned>(0, n)); };
+  unsigned srcRegisters = src.numBits(HwDim::Register), dstRegisters = dst.numBits(HwDim::Register);
+  for (unsigned i : down(srcRegisters))
+    for (unsigned j : down(dstRegisters))
+      tryBit(HwDim::Register, i, j, std::min(limits.wantedBytes, limits.mostBytes));
+  for (unsigned j : down(dstRegisters))
+    for (HwDim dim : {HwDim::Warp, HwDim::Lane})
+      for (unsigned i : down(src.numBits(dim)))
+        tryBit(dim, i, j, limits.mostBytes);
+  return bits;
 }
 
 void planShared(ConversionPlan &plan, const LinearLayout &src, const LinearLayout &dst, unsigned elementBytes,
-                const SharedMemoryModel &model, uint64_t maxScratchBytes) {
+                const SharedMemoryModel &model, const ScratchLimits &limits) {
   plan.kind = ConversionPlan::Kind::Shared;
   plan.idleLanes = src.without(HwDim::Block).freeMask(HwDim::Lane);
   plan.idleWarps = src.without(HwDim::Block).freeMask(HwDim::Warp);
-  Pairs pairs = findPasses(src, dst, std::max<uint64_t>(maxScratchBytes / elementBytes, 1));
-  for (auto [i, j] : pairs) {
-    plan.srcIterated.push_back(i);
-    plan.dstIterated.push_back(j);
+  for (const PassBit &b : findPasses(src, dst, elementBytes, limits)) {
+    plan.srcIterated.push_back({b.dim, b.ofSrc});
+    plan.dstIterated.push_back(b.ofDst);
   }
+  auto isPassBit = [&](HwDim dim, unsigned i) { return is_contained(plan.srcIterated, std::pair(dim, i)); };
 
   // Blocks keep their own elements, wherever these lie: only the difference of the two layouts moves offsets.
   Vecs blockMoves;
   for (auto [s, d] : zip_equal(src.bases(HwDim::Block), dst.bases(HwDim::Block)))
     blockMoves.push_back(s ^ d);
 
-  auto registersOf = [](const LinearLayout &layout, ArrayRef<unsigned> iterated) {
-    uint64_t skip = duplicateRegisterBits(layout);
-    for (unsigned bit : iterated)
-      skip |= uint64_t(1) << bit;
-    Vecs result;
-    for (auto [i, basis] : enumerate(layout.bases(HwDim::Register)))
-      if (!(skip >> i & 1))
-        result.push_back(basis);
-    return result;
-  };
-  Side from{registersOf(src, plan.srcIterated), {}, {}}, to{registersOf(dst, plan.dstIterated), {}, {}};
+  Side from, to;
+  for (auto [i, basis] : enumerate(src.bases(HwDim::Register)))
+    if (!(plan.srcDuplicates >> i & 1) && !isPassBit(HwDim::Register, i))
+      from.registers.push_back(basis);
+  for (auto [i, basis] : enumerate(dst.bases(HwDim::Register)))
+    if (!(plan.dstDuplicates >> i & 1) && !is_contained(plan.dstIterated, i))
+      to.registers.push_back(basis);
   for (auto [i, basis] : enumerate(src.bases(HwDim::Lane)))
-    from.lanes.push_back(plan.idleLanes >> i & 1 ? 0 : basis);
+    from.lanes.push_back((plan.idleLanes >> i & 1) || isPassBit(HwDim::Lane, i) ? 0 : basis);
   from.threads = from.lanes;
   for (auto [i, basis] : enumerate(src.bases(HwDim::Warp)))
-    if (!(plan.idleWarps >> i & 1))
+    if (!(plan.idleWarps >> i & 1) && !isPassBit(HwDim::Warp, i))
       from.threads.push_back(basis);
   to.lanes = Vecs(dst.bases(HwDim::Lane));
   to.threads = concat(concat(to.lanes, dst.bases(HwDim::Warp)), blockMoves);
@@ -281,44 +291,43 @@ void planShared(ConversionPlan &plan, const LinearLayout &src, const LinearLayou
   plan.vecStore = 1u << choice.storeBits;
   plan.vecLoad = 1u << choice.loadBits;
   plan.scratchElements = 1u << choice.bases.size();
-  plan.cost = (choice.cost + 40) << pairs.size(); // 40: two barriers and the latency of a round trip
+  plan.cost = (choice.cost + 40) << plan.srcIterated.size(); // 40: two barriers and the latency of a round trip
 
   // Offsets of a position: pass bits of src count 0, those of dst only what sets them apart from src's.
   Span memory(choice.bases);
-  auto offsetsOf = [&](const LinearLayout &layout, ArrayRef<unsigned> iterated, ArrayRef<Vec> blocks) {
+  auto offsetsOf = [&](const LinearLayout &layout, ArrayRef<Vec> blocks, function_ref<Vec(HwDim, unsigned)> passBit) {
     SmallVector<LinearLayout::In, 4> ins;
     for (HwDim dim : {HwDim::Register, HwDim::Lane, HwDim::Warp, HwDim::Block}) {
       Vecs images(dim == HwDim::Block ? blocks : layout.bases(dim));
-      if (dim == HwDim::Register)
-        for (auto [i, bit] : enumerate(iterated))
-          images[bit] ^= src.bases(HwDim::Register)[plan.srcIterated[i]];
-      for (Vec &image : images)
-        image = memory.solve(image).value_or(0);
+      for (auto [i, image] : enumerate(images))
+        image = memory.solve(image ^ passBit(dim, i)).value_or(0);
       ins.push_back({dim, images});
     }
     return LinearLayout({plan.scratchElements}, ins);
   };
-  plan.store = offsetsOf(src, plan.srcIterated, Vecs(blockMoves.size(), 0));
-  plan.load = offsetsOf(dst, plan.dstIterated, blockMoves);
+  plan.store = offsetsOf(src, Vecs(blockMoves.size(), 0),
+                         [&](HwDim dim, unsigned i) { return isPassBit(dim, i) ? src.bases(dim)[i] : 0; });
+  plan.load = offsetsOf(dst, blockMoves, [&](HwDim dim, unsigned i) -> Vec {
+    auto it = dim == HwDim::Register ? find(plan.dstIterated, i) : plan.dstIterated.end();
+    if (it == plan.dstIterated.end())
+      return 0;
+    auto [srcDim, bit] = plan.srcIterated[it - plan.dstIterated.begin()];
+    return src.bases(srcDim)[bit];
+  });
 }
 
-/// The vectors of a pass among registers that are no duplicates.
-static SmallVector<ConversionPlan::Access> accesses(const LinearLayout &offsets, uint64_t skip,
-                                                    ArrayRef<unsigned> iterated, unsigned pass, unsigned vec) {
-  uint64_t fixed = 0;
-  for (auto [i, bit] : enumerate(iterated)) {
-    skip |= uint64_t(1) << bit;
-    fixed |= uint64_t(pass >> i & 1) << bit;
-  }
+/// The vectors among registers of the pass that are no duplicates.
+static SmallVector<ConversionPlan::Access> accesses(const LinearLayout &offsets, uint64_t duplicates,
+                                                    PassRegisters pass, unsigned vec) {
   SmallMapVector<unsigned, ConversionPlan::Access, 16> byOffset;
   for (unsigned r = 0; r < offsets.size(HwDim::Register); ++r) {
-    if (r & skip)
+    if (r & (duplicates | pass.bits))
       continue;
-    unsigned offset = offsets.apply({{HwDim::Register, r | fixed}});
+    unsigned offset = offsets.apply({{HwDim::Register, r | pass.values}});
     ConversionPlan::Access &access = byOffset[offset & ~(vec - 1)];
     access.offset = offset & ~(vec - 1);
     access.registers.resize(vec);
-    access.registers[offset & (vec - 1)] = r | fixed;
+    access.registers[offset & (vec - 1)] = r | pass.values;
   }
   SmallVector<ConversionPlan::Access> result;
   for (auto &[offset, access] : byOffset)
@@ -326,12 +335,39 @@ static SmallVector<ConversionPlan::Access> accesses(const LinearLayout &offsets,
   return result;
 }
 
+PassRegisters passRegisters(const ConversionPlan &plan, unsigned pass, bool store) {
+  PassRegisters result;
+  for (auto [k, iterated] : enumerate(plan.srcIterated)) {
+    if (store && iterated.first != HwDim::Register)
+      continue;
+    unsigned bit = store ? iterated.second : plan.dstIterated[k];
+    result.bits |= uint64_t(1) << bit;
+    result.values |= uint64_t(pass >> k & 1) << bit;
+  }
+  return result;
+}
+
 SmallVector<ConversionPlan::Access> ConversionPlan::stores(unsigned pass) const {
-  return accesses(store, srcDuplicates, srcIterated, pass, vecStore);
+  return accesses(store, srcDuplicates, passRegisters(*this, pass, /*store=*/true), vecStore);
 }
 
 SmallVector<ConversionPlan::Access> ConversionPlan::loads(unsigned pass) const {
-  return accesses(load, dstDuplicates, dstIterated, pass, vecLoad);
+  return accesses(load, dstDuplicates, passRegisters(*this, pass, /*store=*/false), vecLoad);
+}
+
+ConversionPlan::Threads ConversionPlan::storers(unsigned pass) const {
+  Threads threads{idleLanes, 0, idleWarps, 0};
+  for (auto [k, iterated] : enumerate(srcIterated)) {
+    auto [dim, bit] = iterated;
+    if (dim == HwDim::Lane) {
+      threads.laneMask |= 1u << bit;
+      threads.lane |= (pass >> k & 1) << bit;
+    } else if (dim == HwDim::Warp) {
+      threads.warpMask |= 1u << bit;
+      threads.warp |= (pass >> k & 1) << bit;
+    }
+  }
+  return threads;
 }
 
 } // namespace tessera

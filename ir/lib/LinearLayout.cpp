@@ -181,6 +181,10 @@ LinearLayout LinearLayout::broadcast(ArrayRef<int64_t> shape) const {
   return result.withIn(HwDim::Register, registers);
 }
 
+LinearLayout LinearLayout::within(ArrayRef<int64_t> shape) const {
+  return mapCoords(*this, shape, [](ArrayRef<int64_t> coords) { return coords; });
+}
+
 LinearLayout LinearLayout::removeZeroBases(HwDim dim) const {
   if (!has(dim))
     return *this;

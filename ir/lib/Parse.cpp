@@ -46,14 +46,19 @@ static std::optional<size_t> findArrayOfIndex(StringRef text) {
   return std::nullopt;
 }
 
+LogicalResult checkParsable(StringRef text, StringRef name, MLIRContext *context) {
+  std::optional<size_t> at = findArrayOfIndex(text);
+  if (!at)
+    return success();
+  StringRef upTo = text.take_front(*at);
+  unsigned line = upTo.count('\n') + 1, column = *at - (upTo.rfind('\n') + 1) + 1; // npos + 1 is 0
+  return emitError(FileLineColLoc::get(context, name, line, column))
+         << "an array attribute holds integers or floats, not indices";
+}
+
 OwningOpRef<ModuleOp> parseModule(StringRef text, StringRef name, MLIRContext *context) {
-  if (std::optional<size_t> at = findArrayOfIndex(text)) {
-    StringRef upTo = text.take_front(*at);
-    unsigned line = upTo.count('\n') + 1, column = *at - (upTo.rfind('\n') + 1) + 1; // npos + 1 is 0
-    emitError(FileLineColLoc::get(context, name, line, column))
-        << "an array attribute holds integers or floats, not indices";
+  if (failed(checkParsable(text, name, context)))
     return {};
-  }
   return parseSourceString<ModuleOp>(text, ParserConfig(context), name);
 }
 

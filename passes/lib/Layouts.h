@@ -25,6 +25,18 @@ mlir::Attribute resultEncoding(mlir::Operation *op, unsigned index, mlir::Attrib
 /// Encoding that operand `index` needs for results in `encoding`; null when there is none or the op does not care.
 mlir::Attribute operandEncoding(mlir::Operation *op, unsigned index, mlir::Attribute encoding);
 
+/// `v` in `encoding`, through a convert_layout where that is another.
+mlir::Value convertTo(mlir::OpBuilder &b, mlir::Value v, mlir::Attribute encoding);
+/// Makes a memory access work in `encoding`, with conversions before and behind it.
+void setAccessEncoding(mlir::Operation *op, mlir::Attribute encoding);
+
+/// A local_alloc filled with `v`; outside of the loops around that do not define `v`.
+mlir::Value storeToShared(mlir::OpBuilder &b, mlir::Value v, mlir::Attribute encoding);
+
+/// Dimensions of `v`'s tile, fastest first in the device memory it was loaded from: looks through conversions,
+/// transpositions and element-wise ops. Where there is no load, as the lanes hold it.
+llvm::SmallVector<unsigned> memoryOrder(mlir::Value v);
+
 /// The default: one element a thread, last dimension fastest.
 mlir::Attribute defaultEncoding(mlir::MLIRContext *context, llvm::ArrayRef<int64_t> shape, unsigned numWarps,
                                 unsigned threadsPerWarp);

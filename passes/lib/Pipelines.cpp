@@ -23,6 +23,7 @@ struct TtgirPipelineOptions : PassPipelineOptions<TtgirPipelineOptions> {
   Option<bool> wideLanes{*this, "wide-lanes", llvm::cl::desc("lanes are one vector register"), llvm::cl::init(false)};
   Option<unsigned> maxSharedBytes{*this, "max-shared-bytes", llvm::cl::desc("shared memory of a program"),
                                   llvm::cl::init(UINT32_MAX)};
+  Option<int> numStages{*this, "num-stages", llvm::cl::desc("software pipelining depth"), llvm::cl::init(3)};
 };
 } // namespace
 
@@ -33,10 +34,17 @@ void buildTtirPipeline(OpPassManager &pm) {
   pm.addPass(createTtirReorderBroadcast());
   pm.addPass(createCSEPass());
   pm.addPass(createLoopInvariantCodeMotionPass());
+  pm.addPass(createTtirStrengthReduce());
+  pm.addPass(createCanonicalizerPass());
   pm.addPass(createTtirLoopUnroll());
 }
 
 void buildTtgirPipeline(OpPassManager &pm, const TtgirOptions &options) {
+  TtirLegalizeDotOptions legalize;
+  legalize.target = options.target;
+  legalize.threadsPerWarp = options.threadsPerWarp;
+  pm.addPass(createTtirLegalizeDot(legalize));
+  pm.addPass(createCSEPass());
   ConvertTtirToTtgirOptions convert;
   convert.numWarps = options.numWarps;
   convert.threadsPerWarp = options.threadsPerWarp;
@@ -49,10 +57,23 @@ void buildTtgirPipeline(OpPassManager &pm, const TtgirOptions &options) {
   pm.addPass(createTtgirCoalesce(coalesce));
   pm.addPass(createTtgirRemoveLayoutConversions());
   pm.addPass(createTtgirReductionLocality());
+  pm.addPass(createTtgirAccelerateMatmul());
+  pm.addPass(createTtgirRemoveLayoutConversions());
+  pm.addPass(createTtgirOptimizeDotOperands());
   pm.addPass(createCSEPass());
   pm.addPass(createCanonicalizerPass());
+  pm.addPass(createLoopInvariantCodeMotionPass());
+  TtgirAssignLatenciesOptions latencies;
+  latencies.numStages = options.numStages;
+  pm.addPass(createTtgirAssignLatencies(latencies));
+  pm.addPass(createTtgirScheduleLoops());
+  pm.addPass(createTtgirPipelineLoops());
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
+  pm.addPass(createTtgirPrefetch());
   pm.addPass(createTtgirReorder());
   buildSharedMemoryPipeline(pm, options.maxSharedBytes);
+  pm.addPass(createTtgirFenceInsertion());
 }
 
 void buildSharedMemoryPipeline(OpPassManager &pm, unsigned maxSharedBytes) {
@@ -68,8 +89,8 @@ void registerTesseraPasses() {
   PassPipelineRegistration<>("ttir-pipeline", "every pass over ttir", buildTtirPipeline);
   PassPipelineRegistration<TtgirPipelineOptions>(
       "ttgir-pipeline", "from ttir to ttgir that can be lowered", [](OpPassManager &pm, const TtgirPipelineOptions &o) {
-        buildTtgirPipeline(
-            pm, {o.numWarps, o.threadsPerWarp, o.numCtas, o.target, o.maxVectorBits, o.wideLanes, o.maxSharedBytes});
+        buildTtgirPipeline(pm, {o.numWarps, o.threadsPerWarp, o.numCtas, o.target, o.maxVectorBits, o.wideLanes,
+                                o.maxSharedBytes, o.numStages});
       });
 }
 

@@ -30,36 +30,50 @@ bench_result bench(const stream &s, const std::function<void()> &work, const ben
   std::optional<device_buffer<unsigned char>> cache;
   if (o.flush_cache)
     // On a GPU as much as triton.testing.do_bench writes, so that both measure from the same state of the cache.
-    cache.emplace(s.device(), std::max<std::size_t>(2 * s.device().properties().l2_bytes, s.device().is_cpu() ? 32 << 20 : 256 << 20));
-  auto flush = [&] {
+    cache.emplace(s.device(), std::max<std::size_t>(2 * s.device().properties().l2_bytes,
+                                                    s.device().is_cpu() ? 32 << 20 : 256 << 20));
+  auto flush = [&] { // and what the user does before a run
+    if (o.setup)
+      o.setup();
     if (cache)
       cache->fill(0, s);
   };
-
-  // The first run may compile; the next ones say how many fit into the time.
-  work();
-  s.synchronize();
-  auto began = clock::now();
-  for (int i = 0; i < 5; ++i)
-    work();
-  s.synchronize();
-  const double estimate = std::max(ms_since(began) / 5, 1e-3);
-
-  began = clock::now();
-  while (ms_since(began) < o.warmup_ms) {
+  auto run_once = [&] {
+    if (o.setup)
+      o.setup();
     work();
     s.synchronize();
-  }
+  };
 
-  const int runs =
-      std::clamp(int(std::min(o.measure_ms / estimate, 1e6)), std::max(o.min_runs, 1), std::max(o.max_runs, 1));
+  // The first run may compile; the next ones say how many fit into the time. What comes between runs may take longer
+  // than they do (a large cache takes long to overwrite), but not many times as long in all.
+  run_once();
+  double of_runs = 0, in_all = 0;
+  int tries = 0;
+  do {
+    const auto start = clock::now();
+    flush();
+    s.synchronize();
+    const auto flushed = clock::now();
+    work();
+    s.synchronize();
+    of_runs += ms_since(flushed), in_all += ms_since(start);
+  } while (++tries < 5 && in_all < o.measure_ms);
+
+  const auto began_warmup = clock::now();
+  while (ms_since(began_warmup) < o.warmup_ms)
+    run_once();
+
+  const double fitting =
+      std::min(o.measure_ms / std::max(of_runs / tries, 1e-3), 5 * o.measure_ms / std::max(in_all / tries, 1e-3));
+  const int runs = std::clamp(int(std::min(fitting, 1e6)), std::max(o.min_runs, 1), std::max(o.max_runs, 1));
   std::vector<double> times;
   if (s.device().is_cpu()) {
     for (int i = 0; i < runs; ++i) {
       flush();
-      began = clock::now();
+      const auto start = clock::now();
       work();
-      times.push_back(ms_since(began));
+      times.push_back(ms_since(start));
     }
   } else {
     // Give the device all runs at once, or the host's pauses would be measured.

@@ -15,8 +15,8 @@ namespace tessera {
 struct cli::impl {
   CLI::App app;
   std::string name, target = "auto", dump, json_file, plot_file;
-  bool compile_only = false, bench = false;
-  nlohmann::ordered_json results = nlohmann::ordered_json::array();
+  bool compile_only = false, bench = false, autotune = false;
+  nlohmann::ordered_json results = nlohmann::ordered_json::array(), tunings = nlohmann::ordered_json::array();
   bool plotted = false, device_missing = false;
 
   impl(std::string description, std::string n) : app(std::move(description), n), name(std::move(n)) {
@@ -26,15 +26,18 @@ struct cli::impl {
     app.add_option("--dump", dump,
                    "STAGE[,STAGE…][:DIR]: ttir ttgir llir ptx cubin amdgcn hsaco asm obj, to stdout or files");
     app.add_flag("--compile-only", compile_only, "compile for the target; no device is needed");
+    app.add_flag("--autotune", autotune, "search the configurations for the fastest (kept on disk) and show them");
     app.add_flag("--bench", bench, "measure");
-    app.add_option("--json", json_file, "write the measurements to this file")->needs("--bench");
-    app.add_option("--plot", plot_file, "write a plot of the measurements to this SVG file")->needs("--bench");
+    app.add_option("--json", json_file, "write the measurements, and what --autotune tried, to this file");
+    app.add_option("--plot", plot_file, "write the sweep of the measurements to this file: .svg, .csv or .json")->needs("--bench");
   }
 
   void write_json() const {
     if (json_file.empty())
       return;
     nlohmann::ordered_json document{{"program", name}, {"target", target}, {"results", results}};
+    if (!tunings.empty())
+      document["autotune"] = tunings;
     std::ofstream out(json_file);
     if (!(out << document.dump(2) << '\n').flush())
       throw error(stage::launch, fmt::format("the file {} cannot be written", json_file));
@@ -63,6 +66,8 @@ void cli::flag(const std::string &flag, bool &value, const std::string &help) {
 int cli::run(int argc, char **argv, const std::function<bool()> &body) {
   try {
     impl_->app.parse(argc, argv);
+    if (!impl_->json_file.empty() && !impl_->bench && !impl_->autotune)
+      throw CLI::RequiresError("--json", "--bench or --autotune");
   } catch (const CLI::ParseError &e) {
     return impl_->app.exit(e) == 0 ? 0 : 2; // --help ends here too
   }
@@ -106,14 +111,12 @@ tessera::target cli::target() const {
 }
 
 bool cli::compile_only() const noexcept { return impl_->compile_only; }
+bool cli::autotune() const noexcept { return impl_->autotune; }
 bool cli::bench() const noexcept { return impl_->bench; }
 bool cli::plotting() const noexcept { return !impl_->plot_file.empty(); }
 
 bool cli::show(const kernel_handle &k) const {
-  fmt::print("{}\n", k.summary());
-  for (auto &t : k.times())
-    if (t.milliseconds >= 0.05)
-      fmt::print("  {:<28} {:8.2f} ms\n", t.name, t.milliseconds);
+  fmt::print("{}\n{}", k.summary(), timing_report(k));
   return true;
 }
 
@@ -129,6 +132,21 @@ void cli::report(const std::string &what, const bench_result &r, std::vector<std
   fmt::print("{}\n", line);
   std::fflush(stdout);
   impl_->results.push_back(std::move(entry));
+}
+
+void cli::report(const tuning_report &r) {
+  fmt::print("{}", r.table());
+  std::fflush(stdout);
+  impl_->tunings.push_back(nlohmann::ordered_json::parse(r.json()));
+}
+
+void cli::report(const perf_report &r) {
+  fmt::print("{}", r.table());
+  if (impl_->plot_file.empty())
+    return;
+  r.write(impl_->plot_file);
+  impl_->plotted = true;
+  fmt::print("plot: {}\n", impl_->plot_file);
 }
 
 void cli::plot(const std::string &title, const std::string &x_label, const std::string &y_label,

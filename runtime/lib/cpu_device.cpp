@@ -114,6 +114,14 @@ public:
     flops_.fetch_add(c.flops, std::memory_order_relaxed);
   }
 
+  void launch_with(const launch_options &how, const loaded_code &code, checked_grid g, const void **args,
+                   void *stream) override {
+    if (how.cooperative)
+      throw error(stage::launch, "a cooperative launch needs a GPU: the CPU runs a program to its end before it starts "
+                                 "others, so programs cannot wait for one another");
+    launch(code, g, args, stream); // a cluster changes where programs run, not what they do
+  }
+
   cpu_counters counters() const override { return {programs_, bytes_loaded_, bytes_stored_, flops_}; }
   void reset_counters() override { programs_ = bytes_loaded_ = bytes_stored_ = flops_ = 0; }
 

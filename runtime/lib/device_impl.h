@@ -10,6 +10,7 @@
 #include <tessera/codegen/compile.h>
 #include <tessera/runtime/cpu_executor.h>
 #include <tessera/runtime/device.h>
+#include <tessera/runtime/launch.h>
 
 namespace tessera::detail {
 
@@ -60,10 +61,15 @@ public:
 
   // ---- kernels
   // -------------------------------------------------------------------------------------------------------
+  /// What of this device turns the compiled kernel into machine code: the driver, where there is no assembler. Empty: nothing.
+  virtual std::string assembler() const { return {}; }
   /// Loads machine code; fills in registers and spills, and the "cubin" stage where the driver made it.
   virtual std::unique_ptr<loaded_code> load(compiled_kernel &kernel) = 0;
   /// args[i] points to the value of the machine code's i-th parameter.
   virtual void launch(const loaded_code &code, checked_grid grid, const void **args, void *stream) = 0;
+  /// The same with options other than the usual ones, which were checked against the grid.
+  virtual void launch_with(const launch_options &how, const loaded_code &code, checked_grid grid, const void **args,
+                           void *stream) = 0;
 
   virtual cpu_counters counters() const = 0;
   virtual void reset_counters() = 0;

@@ -8,13 +8,15 @@ namespace {
 
 // Values fixed by the DLPack format.
 enum dl_device { dl_cpu = 1, dl_cuda = 2, dl_cuda_host = 3, dl_cuda_managed = 13 };
-enum dl_code { dl_int = 0, dl_uint = 1, dl_float = 2, dl_bfloat = 4, dl_bool = 6 };
+enum dl_code { dl_int = 0, dl_uint = 1, dl_float = 2, dl_bfloat = 4, dl_bool = 6, dl_e4m3 = 10, dl_e5m2 = 12 };
 
 int code_of(dtype t) {
   if (t == dtype::i1)
     return dl_bool;
   if (t == dtype::bf16)
     return dl_bfloat;
+  if (is_float8(t))
+    return t == dtype::f8e4m3 ? dl_e4m3 : dl_e5m2;
   return is_float(t) ? dl_float : is_signed(t) ? dl_int : dl_uint;
 }
 
@@ -24,10 +26,13 @@ std::string name_of(int code, int bits, int lanes) {
                      : code == dl_float  ? "f"
                      : code == dl_bfloat ? "bf"
                      : code == dl_bool   ? "bool"
+                     : code == dl_e4m3   ? "f8e4m3"
+                     : code == dl_e5m2   ? "f8e5m2"
                                          : "type code ";
-  std::string text = code == dl_bool                            ? kind
-                     : code > dl_bool || code == 3 || code == 5 ? fmt::format("{}{} of {} bits", kind, code, bits)
-                                                                : fmt::format("{}{}", kind, bits);
+  const bool known = code <= dl_bool && code != 3 && code != 5;
+  std::string text = code == dl_bool || code == dl_e4m3 || code == dl_e5m2 ? kind
+                     : known ? fmt::format("{}{}", kind, bits)
+                             : fmt::format("{}{} of {} bits", kind, code, bits);
   return lanes == 1 ? text : fmt::format("{} x {}", text, lanes);
 }
 

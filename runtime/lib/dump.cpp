@@ -1,4 +1,4 @@
-// Writes stages of compiled kernels to the standard output or to a folder.
+// Writes stages of compiled kernels to the standard output or to a folder, and how long they took.
 #include "dump.h"
 #include "publish_table.h"
 
@@ -15,6 +15,7 @@
 
 #include <tessera/error.h>
 #include <tessera/runtime/launch.h>
+#include <tessera/runtime/perf_report.h>
 
 namespace tessera {
 namespace {
@@ -53,7 +54,10 @@ dump_spec parse(std::string_view text) {
 struct state {
   std::mutex lock;
   dump_spec spec;
+  bool timing = false; ///< TESSERA_TIMING
   state() {
+    const char *timed = std::getenv("TESSERA_TIMING");
+    timing = timed && std::string_view(timed) != "" && std::string_view(timed) != "0";
     if (const char *text = std::getenv("TESSERA_DUMP"))
       spec = parse(text);
   }
@@ -96,6 +100,8 @@ void set_dump(std::string_view text) {
 void detail::dump(const compiled_kernel &k, std::size_t first, bool last) {
   state &s = current();
   std::lock_guard guard(s.lock); // one kernel's text stays together
+  if (last && s.timing)
+    fmt::print(stderr, "{}", timing_report(kernel_handle(std::make_shared<compiled_kernel>(k))));
   if (s.spec.stages.empty())
     return;
   std::string target = k.compiled_for.str();

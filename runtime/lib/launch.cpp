@@ -1,11 +1,14 @@
 // From packed arguments to a running kernel: variants, specialisations, compilation on demand, checks, launch.
+#include "cache/kernel_cache.h"
 #include "device_impl.h"
 #include "dump.h"
+#include "launch_hooks.h"
 #include "publish_table.h"
 
 #include <chrono>
 #include <map>
 #include <mutex>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -64,7 +67,30 @@ struct compilation {
   std::shared_ptr<const compiled_kernel> kernel;
 };
 
+/// Milliseconds since it was made, or since the last lap.
+class stopwatch {
+public:
+  double lap() {
+    const auto before = std::exchange(last_, std::chrono::steady_clock::now());
+    return std::chrono::duration<double, std::milli>(last_ - before).count();
+  }
+
+private:
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+};
+
 source_position position(launch_site s) { return {s.file, s.line, 0}; }
+
+/// Runs `work`; an error that knows no line of the user's, of the options for instance, gets `where`.
+template <class F> decltype(auto) located(launch_site where, const F &work) {
+  try {
+    return work();
+  } catch (const error &e) {
+    if (e.where().line || !where.line)
+      throw;
+    throw error(e.stage(), e.message(), position(where));
+  }
+}
 
 } // namespace
 
@@ -98,21 +124,46 @@ struct kernel_core::impl {
   std::mutex lock;                        // guards insertion
   std::vector<std::unique_ptr<kernel_variant>> owned;
 
-  std::shared_ptr<const compiled_kernel> compile(const kernel_core &core, kernel_variant &v, compilation &c,
-                                                 const target &t, const specialization &s) const {
-    if (c.kernel)
-      return c.kernel;
-    if (core.name().empty())
+  ir_module trace(const kernel_core &core, const std::string &symbol, const kernel_variant &v,
+                  const specialization &s) const {
+    if (symbol.empty())
       throw error(stage::trace, "a kernel has no name: tl::kernel(\"name\", …) gives the machine code its symbol");
     std::vector<param_spec> specs(params.size());
     for (std::size_t i = 0; i < specs.size(); ++i)
       specs[i] = {bool(s.divisible_by_16 >> i & 1), bool(s.equal_to_1 >> i & 1)};
-    auto began = std::chrono::steady_clock::now();
-    ir_module module = core.trace(v.config.get(), specs);
-    stage_time traced{"trace",
-                      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - began).count()};
+    return core.trace(symbol, v.config.get(), specs);
+  }
+
+  /// Gives the kernel to `finish`, from the cache where it is there and `finish` takes it, else compiled; what was
+  /// compiled is kept as `finish` left it. `assembler`: of the driver that will make the machine code, if one will.
+  template <class F>
+  void obtain(const kernel_core &core, const std::string &symbol, const kernel_variant &v, const target &t,
+              const specialization &s, std::string_view assembler, const F &finish) const {
+    stopwatch clock;
+    ir_module module = trace(core, symbol, v, s);
+    const stage_time traced{"trace", clock.lap()};
+    const cache_key key = kernel_key(symbol, t, v.options, assembler, module);
+    auto use_cached = [&] {
+      std::shared_ptr<compiled_kernel> kernel = find_kernel(key);
+      if (!kernel)
+        return false;
+      kernel->times = {traced, {"cache", clock.lap()}};
+      try {
+        finish(std::move(kernel));
+        return true;
+      } catch (const error &) {
+        discard_kernel(key); // if it is the device's fault, the kernel compiled anew will say so
+        return false;
+      }
+    };
+    if (use_cached())
+      return;
+    const auto claim = claim_kernel(key);
+    if (claim.waited() && use_cached())
+      return;
+
     auto kernel = std::make_shared<compiled_kernel>();
-    kernel->metadata.name = core.name();
+    kernel->metadata.name = symbol;
     kernel->times.push_back(traced);
     try {
       compile_into(*kernel, module, t, v.options);
@@ -120,8 +171,18 @@ struct kernel_core::impl {
       dump(*kernel, 0, false); // the stages before the one that failed are what one wants to see
       throw;
     }
-    c.kernel = kernel;
-    return kernel;
+    finish(kernel);
+    keep_kernel(key, *kernel);
+  }
+
+  std::shared_ptr<const compiled_kernel> compile(const kernel_core &core, kernel_variant &v, compilation &c,
+                                                 const target &t, const specialization &s) const {
+    if (!c.kernel)
+      obtain(core, core.name(), v, t, s, {}, [&](std::shared_ptr<compiled_kernel> kernel) {
+        dump(*kernel, 0, true);
+        c.kernel = std::move(kernel);
+      });
+    return c.kernel;
   }
 
   loaded_kernel &load(const kernel_core &core, kernel_variant &v, device_impl &d, const specialization &s) const {
@@ -130,19 +191,28 @@ struct kernel_core::impl {
     if (loaded_kernel *k = v.find(&d, s)) // another thread was first
       return *k;
 
-    auto kernel = std::make_shared<compiled_kernel>(*compile(core, v, c, d.target, s));
-    const std::size_t compiled_stages = kernel->stages.size();
-    dump(*kernel, 0, false);
+    start_profiling();
     auto k = std::make_unique<loaded_kernel>();
     k->device = &d;
     k->spec = s;
     for (std::size_t i = 0; i < params.size(); ++i)
       if (!(s.equal_to_1 >> i & 1))
         k->passed.push_back(std::uint8_t(i));
-    check_params(*kernel, k->passed);
-    k->code = d.load(*kernel);
-    dump(*kernel, compiled_stages, true);
-    k->kernel = std::move(kernel);
+    auto finish = [&](std::shared_ptr<compiled_kernel> kernel) {
+      const std::size_t compiled_stages = kernel->stages.size();
+      dump(*kernel, 0, false);
+      check_params(*kernel, k->passed);
+      stopwatch clock;
+      k->code = d.load(*kernel);
+      kernel->times.push_back({"load", clock.lap()});
+      dump(*kernel, std::min(compiled_stages, kernel->stages.size()), true);
+      k->kernel = std::move(kernel);
+    };
+    const std::string assembler = d.assembler();
+    if (c.kernel && assembler.empty())
+      finish(std::make_shared<compiled_kernel>(*c.kernel));
+    else
+      obtain(core, core.name(), v, d.target, s, assembler, finish);
 
     std::lock_guard guard(v.lock);
     v.owned.push_back(std::move(k));
@@ -165,8 +235,8 @@ struct kernel_core::impl {
   }
 };
 
-kernel_core::kernel_core(std::string name, std::span<const param_type> params, config_type config)
-    : name_(std::move(name)), impl_(std::make_unique<impl>()) {
+kernel_core::kernel_core(std::string name, std::span<const param_type> params, config_type config, launch_site declared)
+    : name_(std::move(name)), declared_(declared), impl_(std::make_unique<impl>()) {
   impl_->params.assign(params.begin(), params.end());
   impl_->config = config;
   for (std::size_t i = 0; i < params.size(); ++i) {
@@ -220,8 +290,53 @@ bool is_empty(const grid &g) { return g.x == 0 || g.y == 0 || g.z == 0; }
 
 } // namespace
 
-void kernel_core::launch(kernel_variant &v, const stream &s, const grid &g, launch_args &args,
-                         launch_site where) const {
+namespace {
+
+/// The launch itself in its rarer forms: with options, with hooks around it.
+[[gnu::noinline]] void launch_unusual(const std::string &name, const loaded_kernel &k, device_impl &d, const grid &g,
+                                      const void **args, const stream &s, const launch_options *how,
+                                      const active_hooks *hooks, launch_site where) {
+  const checked_grid programs{std::uint32_t(g.x), std::uint32_t(g.y), std::uint32_t(g.z)};
+  const std::int64_t sizes[] = {g.x, g.y, g.z};
+  for (int i = 0; how && i < 3; ++i)
+    if (how->cluster[i] == 0 || how->cluster[i] > 16 || sizes[i] % how->cluster[i] != 0)
+      throw error(
+          stage::launch,
+          fmt::format(
+              "kernel '{}' cannot be launched with grid ({}, {}, {}) in clusters of ({}, {}, {}): each number of "
+              "programs must be a multiple of the cluster's, which is 1 to 16",
+              name, g.x, g.y, g.z, how->cluster[0], how->cluster[1], how->cluster[2]),
+          position(where));
+  std::optional<launch_info> info;
+  std::optional<kernel_handle> handle;
+  if (hooks) {
+    handle.emplace(k.kernel);
+    info.emplace(launch_info{name, *handle, g, s});
+    if (hooks->nvtx)
+      hooks->nvtx->push(name.c_str());
+    if (hooks->user.before)
+      hooks->user.before(*info);
+  }
+  struct closing { // also where the launch fails
+    const active_hooks *hooks;
+    const std::optional<launch_info> &info;
+    ~closing() {
+      if (hooks && hooks->user.after)
+        hooks->user.after(*info);
+      if (hooks && hooks->nvtx)
+        hooks->nvtx->pop();
+    }
+  } closing{hooks, info};
+  if (how)
+    located(where, [&] { d.launch_with(*how, *k.code, programs, args, s.native()); });
+  else
+    d.launch(*k.code, programs, args, s.native());
+}
+
+} // namespace
+
+void kernel_core::launch(kernel_variant &v, const stream &s, const grid &g, launch_args &args, launch_site where,
+                         const launch_options *how) const {
   device_impl &d = s.impl();
   auto beyond = [](std::int64_t n, std::uint64_t most) { return std::uint64_t(n) > most; }; // a negative one is large
   auto &most = d.properties.max_grid;
@@ -239,20 +354,48 @@ void kernel_core::launch(kernel_variant &v, const stream &s, const grid &g, laun
 
   loaded_kernel *k = v.find(&d, args.spec);
   if (!k) [[unlikely]]
-    k = &impl_->load(*this, v, d, args.spec);
+    k = &located(where, [&]() -> loaded_kernel & { return impl_->load(*this, v, d, args.spec); });
 
   const void *passed[64];
   const std::uint8_t *index = k->passed.data();
   for (std::size_t i = 0, n = k->passed.size(); i < n; ++i)
     passed[i] = &args.values[index[i]];
+  const active_hooks *hooks = hooks_in_use.load(std::memory_order_acquire);
+  const bool usual = !how || *how == launch_options();
+  if (hooks || !usual) [[unlikely]]
+    return launch_unusual(name_, *k, d, g, passed, s, usual ? nullptr : how, hooks, where);
   d.launch(*k->code, {std::uint32_t(g.x), std::uint32_t(g.y), std::uint32_t(g.z)}, passed, s.native());
+}
+
+std::span<const param_type> kernel_core::params() const noexcept { return impl_->params; }
+
+kernel_handle kernel_core::compile_as(const std::string &symbol, kernel_variant &v, const target &t,
+                                      specialization s) const {
+  s.divisible_by_16 &= impl_->meaningful.divisible_by_16 & ~s.equal_to_1;
+  s.equal_to_1 &= impl_->meaningful.equal_to_1;
+  return located(declared_, [&] {
+    std::shared_ptr<const compiled_kernel> made;
+    impl_->obtain(*this, symbol, v, t, s, {}, [&](std::shared_ptr<compiled_kernel> k) {
+      dump(*k, 0, true);
+      made = std::move(k);
+    });
+    return kernel_handle(made);
+  });
+}
+
+std::string kernel_core::fingerprint(kernel_variant &v, const device &d, specialization s) const {
+  return located(declared_, [&] {
+    return kernel_key(name(), d.target(), v.options, d.impl().assembler(), impl_->trace(*this, name(), v, s)).hash();
+  });
 }
 
 kernel_handle kernel_core::prepare(kernel_variant &v, const device &d, specialization s) const {
   s.divisible_by_16 &= impl_->meaningful.divisible_by_16 & ~s.equal_to_1;
   s.equal_to_1 &= impl_->meaningful.equal_to_1;
   loaded_kernel *k = v.find(&d.impl(), s);
-  return kernel_handle((k ? k : &impl_->load(*this, v, d.impl(), s))->kernel);
+  if (!k)
+    k = &located(declared_, [&]() -> loaded_kernel & { return impl_->load(*this, v, d.impl(), s); });
+  return kernel_handle(k->kernel);
 }
 
 kernel_handle kernel_core::compile_for(kernel_variant &v, const target &t, specialization s) const {
@@ -260,11 +403,7 @@ kernel_handle kernel_core::compile_for(kernel_variant &v, const target &t, speci
   s.equal_to_1 &= impl_->meaningful.equal_to_1;
   compilation &c = v.slot(t, s);
   std::lock_guard compiling(c.lock);
-  const bool known = c.kernel != nullptr;
-  auto kernel = impl_->compile(*this, v, c, t, s);
-  if (!known)
-    dump(*kernel, 0, true);
-  return kernel_handle(kernel);
+  return kernel_handle(located(declared_, [&] { return impl_->compile(*this, v, c, t, s); }));
 }
 
 } // namespace detail

@@ -1,9 +1,10 @@
-// Vector add, softmax and layer norm at the sizes, types and configurations that the Triton peer is measured with, with
-// a cold cache. Prints the best configuration of each case; tests/bench/compare.py sets --json files of both side by
-// side.
+// Vector add, softmax, layer norm and matrix products at the sizes, types and configurations that the Triton peer is
+// measured with, with a cold cache. Prints the best configuration of each case; tests/bench/compare.py sets --json
+// files of both side by side.
 //
 //     gpu_bench --target=cuda --bench --json=tessera.json && compare.py tessera.json triton.json
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstdio>
@@ -63,72 +64,107 @@ const auto layer_norm =
 int tile_of(std::int64_t cols) { return static_cast<int>(std::bit_ceil(static_cast<std::uint64_t>(cols))); }
 
 /// n normal numbers on the device; a million different ones, repeated.
-template <class T> tessera::device_buffer<T> random(const tessera::device &d, std::int64_t n, float mean = 0) {
-  std::mt19937 bits(1);
+template <class T>
+tessera::device_buffer<T> random(const tessera::device &d, std::int64_t n, float mean = 0, unsigned seed = 1) {
+  std::mt19937 bits(seed);
   std::normal_distribution<float> normal(mean, 1);
   std::vector<T> host(n);
+  std::uniform_int_distribution<int> small(-8, 7); // as the peer's integers
   for (std::int64_t i = 0; i < n; ++i)
-    host[i] = i < 1'000'003 ? T(normal(bits)) : host[i - 1'000'003];
+    if (i >= 1'000'003)
+      host[i] = host[i - 1'000'003];
+    else if constexpr (std::is_integral_v<T>)
+      host[i] = static_cast<T>(small(bits));
+    else
+      host[i] = T(normal(bits));
   return {d, host};
 }
 
 bool every_entry = false; ///< print every configuration, not only the best
+std::string match;        ///< only cases whose name contains it
+
+/// What a case does, and the rate that is reported of it.
+struct work {
+  const char *rate;
+  double amount;
+  [[nodiscard]] double per_second(const tessera::bench_result &t) const { // in units of 1e9 bytes or 1e12 operations
+    return amount / t.median * (rate == std::string("gbps") ? 1e-6 : 1e-9);
+  }
+};
+work bytes(double n) { return {"gbps", n}; }
+work flops(double n) { return {"tflops", n}; }
 
 /// Times configurations of one case and reports the fastest.
 class contest {
 public:
-  contest(tessera::cli &cli, const tessera::stream &s, std::string name, double bytes)
-      : cli_(cli), stream_(s), name_(std::move(name)), bytes_(bytes) {}
+  contest(tessera::cli &cli, const tessera::stream &s, std::string name, work w)
+      : cli_(cli), stream_(s), name_(std::move(name)), work_(w) {}
+  [[nodiscard]] bool wanted() const { return name_.find(match) != std::string::npos; }
   /// A configuration that the device refuses (too many warps or registers) is skipped, as the peer does; why is
   /// printed.
   void entry(std::vector<std::pair<std::string, double>> settings, const std::function<void()> &run) {
+    if (!wanted())
+      return;
     try {
       const auto t = tessera::bench(stream_, run);
-      if (every_entry)
-        cli_.report("  " + name_, t, settings);
+      if (every_entry) {
+        auto figures = settings;
+        figures.insert(figures.begin(), {work_.rate, work_.per_second(t)});
+        cli_.report("  " + name_, t, figures);
+      }
       if (!best_ || t.median < best_->median)
-        best_ = t, settings_ = std::move(settings);
+        best_ = t, settings_ = std::move(settings), best_run_ = run;
     } catch (const tessera::error &e) {
       std::printf("# %s: skipped: %s\n", name_.c_str(), e.what());
     }
   }
-  void report() {
-    if (!best_)
-      throw tessera::error(tessera::stage::launch, name_ + ": no configuration ran");
-    settings_.insert(settings_.begin(), {"gbps", best_->gbytes_per_s(bytes_)});
+  /// False where no configuration ran.
+  bool report() {
+    if (!wanted())
+      return true;
+    if (!best_) {
+      std::printf("%s: no configuration ran\n", name_.c_str());
+      return false;
+    }
+    settings_.insert(settings_.begin(), {work_.rate, work_.per_second(*best_)});
     cli_.report(name_, *best_, settings_);
+    return true;
   }
+  void run_best() const { best_run_(); }
 
 private:
   tessera::cli &cli_;
   const tessera::stream &stream_;
   std::string name_;
-  double bytes_;
+  work work_;
   std::optional<tessera::bench_result> best_;
+  std::function<void()> best_run_;
   std::vector<std::pair<std::string, double>> settings_;
 };
 
-void bench_copy(tessera::cli &cli, const tessera::stream &s) {
+bool bench_copy(tessera::cli &cli, const tessera::stream &s) {
   const std::int64_t n = std::int64_t(1) << 31;
   tessera::device_buffer<unsigned char> x(s.device(), n), y(s.device(), n);
   x.fill_bytes(1);
-  contest c(cli, s, "device copy 2 GiB", 2.0 * static_cast<double>(n));
+  contest c(cli, s, "device copy 2 GiB", bytes(2.0 * static_cast<double>(n)));
   c.entry({}, [&] { y.copy_from(std::as_const(x).view(), s); });
-  c.report();
+  return c.report();
 }
 
-void bench_add(tessera::cli &cli, const tessera::stream &s) {
+bool bench_add(tessera::cli &cli, const tessera::stream &s) {
+  bool ran = true;
   for (std::int64_t n : {std::int64_t(98432), std::int64_t(1) << 24, std::int64_t(1) << 28}) {
     const auto x = random<float>(s.device(), n), y = random<float>(s.device(), n, 1);
     tessera::device_buffer<float> out(s.device(), n);
-    contest c(cli, s, "vector_add f32 n=" + std::to_string(n), 12.0 * static_cast<double>(n));
+    contest c(cli, s, "vector_add f32 n=" + std::to_string(n), bytes(12.0 * static_cast<double>(n)));
     for (int block : {1024, 2048, 4096})
       for (int warps : {4, 8}) {
         const auto k = add.with({.block = block}, {.num_warps = warps});
         c.entry({{"block", block}, {"warps", warps}}, [&] { k(s, tl::cdiv(n, std::int64_t(block)), x, y, out, n); });
       }
-    c.report();
+    ran &= c.report();
   }
+  return ran;
 }
 
 /// Whether the rows of `out` are the softmax of those of `x`, in float64 on a sample of them.
@@ -158,7 +194,7 @@ bool bench_softmax(tessera::cli &cli, const tessera::stream &s, std::int64_t row
   tessera::device_buffer<T> out(s.device(), rows * cols);
   const std::string name = std::string("softmax ") + (sizeof(T) == 2 ? "float16 " : "float32 ") + std::to_string(rows) +
                            "x" + std::to_string(cols);
-  contest c(cli, s, name, 2.0 * sizeof(T) * static_cast<double>(rows * cols));
+  contest c(cli, s, name, bytes(2.0 * sizeof(T) * static_cast<double>(rows * cols)));
   const std::int64_t sms = s.device().properties().multiprocessors;
   for (int warps : {4, 8, 16, 32})
     for (std::int64_t grid : {rows, sms * 2, sms * 4, sms * 8})
@@ -169,14 +205,14 @@ bool bench_softmax(tessera::cli &cli, const tessera::stream &s, std::int64_t row
         c.entry({{"warps", warps}, {"grid", static_cast<double>(grid)}, {"stages", stages}},
                 [&] { k(s, std::min(grid, rows), out, x, cols, cols, rows, cols); });
       }
-  c.report();
-  const bool right = softmax_is_right(x, out, rows, cols);
+  const bool right = c.report() && (!c.wanted() || softmax_is_right(x, out, rows, cols));
   if (!right)
     std::printf("%s: WRONG\n", name.c_str());
   return right;
 }
 
-void bench_layer_norm(tessera::cli &cli, const tessera::stream &s) {
+bool bench_layer_norm(tessera::cli &cli, const tessera::stream &s) {
+  bool ran = true;
   for (std::int64_t cols : {1024, 4096, 8192, 15872}) {
     const std::int64_t rows = 4096;
     const auto x = random<tl::f16>(s.device(), rows * cols), w = random<tl::f16>(s.device(), cols, 1),
@@ -184,23 +220,202 @@ void bench_layer_norm(tessera::cli &cli, const tessera::stream &s) {
     tessera::device_buffer<tl::f16> y(s.device(), rows * cols);
     tessera::device_buffer<float> mean(s.device(), rows), rstd(s.device(), rows);
     contest c(cli, s, "layer_norm fwd f16 " + std::to_string(rows) + "x" + std::to_string(cols),
-              4.0 * static_cast<double>(rows * cols));
+              bytes(4.0 * static_cast<double>(rows * cols)));
     for (int warps : {4, 8, 16}) {
       const auto k = layer_norm.with({.block = tile_of(cols)}, {.num_warps = warps});
       c.entry({{"warps", warps}}, [&] { k(s, rows, x, y, w, b, mean, rstd, cols, cols, 1e-5f); });
     }
-    c.report();
+    ran &= c.report();
   }
+  return ran;
+}
+
+// ---- matrix products ------------------------------------------------------------------------------------------------
+
+struct mm_config {
+  int bm = 128, bn = 128, bk = 64, group = 8, stages = 3;
+};
+
+/// The element type of C, and of the sums.
+template <class T>
+using mm_result = std::conditional_t<std::is_integral_v<T>, tl::i32, std::conditional_t<sizeof(T) == 1, tl::f16, T>>;
+template <class T> using mm_sum = std::conditional_t<std::is_integral_v<T>, tl::i32, float>;
+
+// The peer's kernel: rows and columns past the edge wrap around, so that only K needs masks. f32 is multiplied as tf32.
+template <class T>
+const auto matmul = tl::kernel("matmul", [](tl::ptr<const T> a, tl::ptr<const T> b, tl::ptr<mm_result<T>> c,
+                                            tl::val<tl::i32> M, tl::val<tl::i32> N, tl::val<tl::i32> K,
+                                            tl::val<tl::i32> am, tl::val<tl::i32> ak, tl::val<tl::i32> bk,
+                                            tl::val<tl::i32> bn, tl::val<tl::i32> cm, tl::val<tl::i32> cn,
+                                            mm_config s) {
+  using tl::all, tl::newaxis;
+  auto pid = tl::program_id(0);
+  auto per = tl::cdiv(N, s.bn) * s.group;
+  auto first = pid / per * s.group;
+  auto rows = tl::minimum(tl::cdiv(M, s.bm) - first, s.group);
+  auto m = (first + pid % per % rows) * s.bm + tl::arange(0, s.bm);
+  auto n = pid % per / rows * s.bn + tl::arange(0, s.bn);
+  auto k = tl::arange(0, s.bk);
+  auto row = m % M, col = n % N;
+  tl::var x = a + row[all, newaxis] * am + k[newaxis, all] * ak;
+  tl::var y = b + k[all, newaxis] * bk + col[newaxis, all] * bn;
+  tl::var acc = tl::zeros<mm_sum<T>>({s.bm, s.bn});
+  for (auto i : tl::range(0, tl::cdiv(K, s.bk), {.stages = s.stages})) {
+    auto left = K - i * s.bk;
+    acc = tl::dot(tl::load(x, k[newaxis, all] < left), tl::load(y, k[all, newaxis] < left), acc,
+                  {.input_precision = tl::precision::tf32});
+    x += s.bk * ak;
+    y += s.bk * bk;
+  }
+  tl::store(c + m[all, newaxis] * cm + n[newaxis, all] * cn, tl::cast<mm_result<T>>(acc),
+            m[all, newaxis] < M && n[newaxis, all] < N);
+});
+
+/// Eight rows of C against float64.
+template <class T>
+bool product_is_right(const tessera::device_buffer<T> &a, const tessera::device_buffer<T> &b,
+                      const tessera::device_buffer<mm_result<T>> &c, std::int64_t M, std::int64_t N, std::int64_t K,
+                      bool transposed) {
+  const auto hb = b.to_host();
+  const double exact = std::is_integral_v<T> ? 0 : sizeof(T) == 4 ? 0x1p-9 : 0x1p-11; // of a product, or of the result
+  for (std::int64_t r = 0; r < M; r += std::max<std::int64_t>(1, M / 8)) {
+    const auto x = a.slice(r * K, K).to_host();
+    const auto got = c.slice(r * N, N).to_host();
+    std::vector<double> want(N);
+    for (std::int64_t k = 0; k < K; ++k)
+      for (std::int64_t n = 0; n < N; ++n)
+        want[n] += static_cast<double>(x[k]) * static_cast<double>(hb[transposed ? n * K + k : k * N + n]);
+    const double allowed = exact * 8 * std::sqrt(static_cast<double>(K));
+    for (std::int64_t n = 0; n < N; ++n)
+      if (!(std::fabs(static_cast<double>(got[n]) - want[n]) <= allowed + 8 * exact * std::fabs(want[n])))
+        return false;
+  }
+  return true;
+}
+
+/// One case: its sizes, and every configuration of the peer's list.
+struct mm_case {
+  const char *type;
+  std::int64_t m, n, k;
+  bool transposed = false; ///< B is stored column by column
+
+  [[nodiscard]] std::string name() const {
+    return std::string("matmul ") + type + " " + std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k) +
+           (transposed ? " B^T" : "");
+  }
+  [[nodiscard]] double operations() const {
+    return 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+  }
+  [[nodiscard]] std::int64_t b_row() const { return transposed ? 1 : n; }
+  [[nodiscard]] std::int64_t b_col() const { return transposed ? k : 1; }
+  [[nodiscard]] std::vector<std::pair<mm_config, int>> configurations(std::size_t element_bytes) const {
+    std::vector<std::pair<mm_config, int>> list;
+    for (auto [bm, bn, bk, stages, warps] : std::initializer_list<std::array<int, 5>>{{128, 256, 64, 3, 8},
+                                                                                      {128, 128, 64, 4, 4},
+                                                                                      {128, 128, 64, 3, 8},
+                                                                                      {256, 128, 64, 3, 8},
+                                                                                      {64, 256, 64, 4, 4},
+                                                                                      {128, 64, 64, 4, 4},
+                                                                                      {64, 128, 64, 4, 4},
+                                                                                      {64, 64, 64, 4, 4},
+                                                                                      {128, 256, 128, 3, 8},
+                                                                                      {128, 128, 128, 3, 8},
+                                                                                      {128, 128, 32, 4, 4}})
+      list.push_back(
+          {{.bm = m <= 16 ? 16 : bm, .bn = bn, .bk = element_bytes == 4 ? std::min(bk, 32) : bk, .stages = stages},
+           warps});
+    return list;
+  }
+};
+
+std::string text(const mm_config &c, int warps) {
+  return std::to_string(c.bm) + "x" + std::to_string(c.bn) + "x" + std::to_string(c.bk) + ", " +
+         std::to_string(c.stages) + " stages, " + std::to_string(warps) + " warps";
+}
+
+/// --compile-only: what each configuration takes.
+template <class T> bool list_matmul(const tessera::cli &cli, const mm_case &p) {
+  if (p.name().find(match) == std::string::npos)
+    return true;
+  for (auto [c, warps] : p.configurations(sizeof(T))) {
+    std::string what;
+    try { // parameters 3 to 11 are M, N, K and the strides
+      tessera::specialization spec;
+      const std::int64_t values[] = {0, 0, 0, p.m, p.n, p.k, p.k, 1, p.b_row(), p.b_col(), p.n, 1};
+      for (std::size_t i = 0; i < std::size(values); ++i) {
+        spec.divisible_by_16 |= std::uint64_t(values[i] % 16 == 0) << i;
+        spec.equal_to_1 |= std::uint64_t(values[i] == 1) << i;
+      }
+      what = matmul<T>.with(c, {.num_warps = warps}).compile_for(cli.target(), spec).summary();
+    } catch (const tessera::error &e) {
+      what = e.message();
+    }
+    std::printf("%-34s %-36s %s\n", p.name().c_str(), text(c, warps).c_str(), what.c_str());
+  }
+  return true;
+}
+
+template <class T> bool bench_matmul(tessera::cli &cli, const mm_case &p) {
+  if (cli.compile_only())
+    return list_matmul<T>(cli, p);
+  const tessera::stream s(cli.device());
+  contest contest(cli, s, p.name(), flops(p.operations()));
+  if (!contest.wanted())
+    return true;
+  const auto a = random<T>(s.device(), p.m * p.k), b = random<T>(s.device(), p.n * p.k, 0, 2);
+  tessera::device_buffer<mm_result<T>> c(s.device(), p.m * p.n);
+  for (auto [at, warps] : p.configurations(sizeof(T))) {
+    const auto k = matmul<T>.with(at, {.num_warps = warps});
+    const std::int64_t programs = tl::cdiv(p.m, std::int64_t(at.bm)) * tl::cdiv(p.n, std::int64_t(at.bn));
+    std::vector<std::pair<std::string, double>> settings{
+        {"bm", at.bm}, {"bn", at.bn}, {"bk", at.bk}, {"stages", at.stages}, {"warps", warps}};
+    try {
+      const auto compiled = k.prepare(s, a, b, c, p.m, p.n, p.k, p.k, 1, p.b_row(), p.b_col(), p.n, 1);
+      settings.emplace_back("registers", compiled.registers());
+      settings.emplace_back("spills", compiled.spills());
+    } catch (const tessera::error &) { // the entry says why
+    }
+    contest.entry(settings, [&s, &a, &b, &c, p, k, programs] {
+      k(s, programs, a, b, c, p.m, p.n, p.k, p.k, 1, p.b_row(), p.b_col(), p.n, 1);
+    });
+  }
+  if (!contest.report())
+    return false;
+  c.fill_bytes(0xff);
+  contest.run_best();
+  s.synchronize();
+  const bool right = product_is_right(a, b, c, p.m, p.n, p.k, p.transposed);
+  if (!right)
+    std::printf("%s: WRONG\n", p.name().c_str());
+  return right;
+}
+
+bool bench_matmuls(tessera::cli &cli) {
+  bool right = bench_matmul<tl::f16>(cli, {"f16", 4096, 4096, 4096});
+  right &= bench_matmul<tl::f16>(cli, {"f16", 8192, 8192, 8192});
+  right &= bench_matmul<tl::bf16>(cli, {"bf16", 8192, 8192, 8192, true});
+  for (int n : {512, 1024, 2048})
+    right &= bench_matmul<tl::f16>(cli, {"f16", n, n, n});
+  right &= bench_matmul<tl::f16>(cli, {"f16", 16, 4096, 4096, true});
+  right &= bench_matmul<tl::f16>(cli, {"f16", 4096, 4096, 781});
+  right &= bench_matmul<float>(cli, {"tf32", 4096, 4096, 4096});
+  right &= bench_matmul<tl::f8e4m3>(cli, {"f8e4m3", 8192, 8192, 8192, true});
+  right &= bench_matmul<tl::i8>(cli, {"i8", 4096, 4096, 4096, true});
+  return right;
 }
 
 } // namespace
 
 int main(int argc, char **argv) {
   std::string only;
-  tessera::cli cli("gpu_bench", "The cases of the Triton peer; give --bench");
-  cli.option("--only", only, "copy, vector_add, softmax or layer_norm alone");
+  tessera::cli cli("gpu_bench",
+                   "The cases of the Triton peer; give --bench, or --compile-only for what the products take");
+  cli.option("--only", only, "some of copy, vector_add, softmax, layer_norm, matmul, separated by commas");
+  cli.option("--match", match, "only cases with this in their name");
   cli.flag("--all", every_entry, "print every configuration, not only the best of each case");
   return cli.run(argc, argv, [&] {
+    if (cli.compile_only())
+      return bench_matmuls(cli);
     if (!cli.bench()) {
       std::printf("gpu_bench measures only: give --bench\n");
       return true;
@@ -208,18 +423,23 @@ int main(int argc, char **argv) {
     const tessera::stream s(cli.device());
     std::printf("%s\n", s.device().name().c_str());
     bool right = true;
-    if (only.empty() || only == "copy")
-      bench_copy(cli, s);
-    if (only.empty() || only == "vector_add")
-      bench_add(cli, s);
-    if (only.empty() || only == "softmax") {
+    const auto chosen = [&](const std::string &part) {
+      return only.empty() || ("," + only + ",").find("," + part + ",") != std::string::npos;
+    };
+    if (chosen("copy"))
+      right &= bench_copy(cli, s);
+    if (chosen("vector_add"))
+      right &= bench_add(cli, s);
+    if (chosen("softmax")) {
       for (auto [rows, cols] : {std::pair(8192, 4096), {4096, 1024}, {4096, 781}, {4096, 12672}})
         right &= bench_softmax<float>(cli, s, rows, cols);
       right &= bench_softmax<tl::f16>(cli, s, 8192, 8192);
       right &= bench_softmax<float>(cli, s, 4096, 32768);
     }
-    if (only.empty() || only == "layer_norm")
-      bench_layer_norm(cli, s);
+    if (chosen("layer_norm"))
+      right &= bench_layer_norm(cli, s);
+    if (chosen("matmul"))
+      right &= bench_matmuls(cli);
     return right;
   });
 }

@@ -188,5 +188,8 @@ bool measure(const tessera::stream &s) {
 
 int main(int argc, char **argv) {
   tessera::cli cli("launch_overhead", "Host time of first and warm launches");
-  return cli.run(argc, argv, [&] { return measure(tessera::stream(cli.device())); });
+  return cli.run(argc, argv, [&] {
+    tessera::set_cache({.use = tessera::cache_settings::mode::off}); // first_launch measures that of cached ones
+    return measure(tessera::stream(cli.device()));
+  });
 }

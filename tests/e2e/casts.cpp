@@ -1,5 +1,6 @@
 // Every conversion between element types: saturation and NaN from float to integer, wrapping between integers, one
-// rounding to nearest even into floats. One kernel a source type, with an output for each destination type.
+// rounding to nearest even into floats, of which the 8-bit ones saturate. One kernel a source type, with an output for
+// each destination type; then all values of the small floats.
 #include "harness.h"
 
 using namespace e2e;
@@ -57,26 +58,28 @@ template <class S> std::vector<S> sources() {
 
 /// Loads 64 values and stores them as each type. bool is memory of one byte, 0 or 1.
 template <class S> void test_casts_from() {
-  const auto kernel =
-      tl::kernel("casts", [](tl::ptr<const S> x, tl::ptr<bool> b, tl::ptr<i8> i1, tl::ptr<i16> i2, tl::ptr<i32> i4,
-                             tl::ptr<i64> i8_, tl::ptr<u8> u1, tl::ptr<u16> u2, tl::ptr<u32> u4, tl::ptr<u64> u8_,
-                             tl::ptr<f16> f2, tl::ptr<bf16> b2, tl::ptr<float> f4, tl::ptr<double> f8) {
-        auto at = tl::arange(0, 64);
-        auto v = tl::load(x + at);
-        tl::store(b + at, v.template to<bool>());
-        tl::store(i1 + at, v.template to<i8>());
-        tl::store(i2 + at, v.template to<i16>());
-        tl::store(i4 + at, v.template to<i32>());
-        tl::store(i8_ + at, v.template to<i64>());
-        tl::store(u1 + at, v.template to<u8>());
-        tl::store(u2 + at, v.template to<u16>());
-        tl::store(u4 + at, v.template to<u32>());
-        tl::store(u8_ + at, v.template to<u64>());
-        tl::store(f2 + at, v.template to<f16>());
-        tl::store(b2 + at, v.template to<bf16>());
-        tl::store(f4 + at, v.template to<float>());
-        tl::store(f8 + at, v.template to<double>());
-      });
+  const auto kernel = tl::kernel("casts", [](tl::ptr<const S> x, tl::ptr<bool> b, tl::ptr<i8> i1, tl::ptr<i16> i2,
+                                             tl::ptr<i32> i4, tl::ptr<i64> i8_, tl::ptr<u8> u1, tl::ptr<u16> u2,
+                                             tl::ptr<u32> u4, tl::ptr<u64> u8_, tl::ptr<f8e4m3> e4, tl::ptr<f8e5m2> e5,
+                                             tl::ptr<f16> f2, tl::ptr<bf16> b2, tl::ptr<float> f4, tl::ptr<double> f8) {
+    auto at = tl::arange(0, 64);
+    auto v = tl::load(x + at);
+    tl::store(b + at, v.template to<bool>());
+    tl::store(i1 + at, v.template to<i8>());
+    tl::store(i2 + at, v.template to<i16>());
+    tl::store(i4 + at, v.template to<i32>());
+    tl::store(i8_ + at, v.template to<i64>());
+    tl::store(u1 + at, v.template to<u8>());
+    tl::store(u2 + at, v.template to<u16>());
+    tl::store(u4 + at, v.template to<u32>());
+    tl::store(u8_ + at, v.template to<u64>());
+    tl::store(e4 + at, v.template to<f8e4m3>());
+    tl::store(e5 + at, v.template to<f8e5m2>());
+    tl::store(f2 + at, v.template to<f16>());
+    tl::store(b2 + at, v.template to<bf16>());
+    tl::store(f4 + at, v.template to<float>());
+    tl::store(f8 + at, v.template to<double>());
+  });
   const auto x = sources<S>();
   tessera::device_buffer<S> in(dev(), 64);
   {
@@ -105,13 +108,105 @@ template <class S> void test_casts_from() {
   };
   run(std::type_identity<bool>{}, std::type_identity<i8>{}, std::type_identity<i16>{}, std::type_identity<i32>{},
       std::type_identity<i64>{}, std::type_identity<u8>{}, std::type_identity<u16>{}, std::type_identity<u32>{},
-      std::type_identity<u64>{}, std::type_identity<f16>{}, std::type_identity<bf16>{}, std::type_identity<float>{},
-      std::type_identity<double>{});
+      std::type_identity<u64>{}, std::type_identity<f8e4m3>{}, std::type_identity<f8e5m2>{}, std::type_identity<f16>{},
+      std::type_identity<bf16>{}, std::type_identity<float>{}, std::type_identity<double>{});
+}
+
+struct narrowing {
+  tl::rounding rounding = tl::rounding::nearest;
+};
+
+/// S to D on as many elements as x has, in tiles of 1024.
+template <class D, class S> std::vector<D> converted(const std::vector<S> &x, tl::rounding r = tl::rounding::nearest) {
+  static const auto kernel = tl::kernel("convert", [](tl::ptr<const S> x, tl::ptr<D> y, tl::val<i32> n, narrowing c) {
+    auto at = tl::program_id(0) * 1024 + tl::arange(0, 1024);
+    tl::store(y + at, tl::load(x + at, at < n).template to<D>(c.rounding), at < n);
+  });
+  input<S> in(x);
+  output<D> out(x.size());
+  launch(kernel.with({r}), tl::cdiv(x.size(), std::size_t(1024)), *in, *out, x.size());
+  return out.read();
+}
+
+/// The fp8 number at or next to x towards zero.
+template <class D> D cut(double x) {
+  const D nearest = make<D>(x);
+  return std::fabs(to_double(nearest)) > std::fabs(x) ? D::from_bits(static_cast<u8>(nearest.bits - 1)) : nearest;
+}
+
+template <class D, class S> void check_narrowing(const std::vector<S> &x) {
+  const std::string what = type_name<S>() + " to";
+  std::vector<D> nearest, zero;
+  for (S v : x)
+    nearest.push_back(make<D>(to_double(v))), zero.push_back(cut<D>(to_double(v)));
+  check_equal<D>(what, converted<D>(x), nearest);
+  check_equal<D>(what + " (towards zero)", converted<D>(x, tl::rounding::toward_zero), zero);
+}
+
+template <class T> std::vector<T> all_values() {
+  std::vector<T> v;
+  for (unsigned b = 0; b < 1u << 8 * sizeof(T); ++b)
+    v.push_back(T::from_bits(static_cast<decltype(T::bits)>(b)));
+  return v;
+}
+
+template <class D> void check_fp8() {
+  const auto all = all_values<D>();
+  auto check_widening = [&]<class W>(std::type_identity<W>) {
+    std::vector<W> want;
+    for (D v : all)
+      want.push_back(make<W>(to_double(v)));
+    check_equal<W>(type_name<D>() + " to", converted<W>(all), want);
+  };
+  check_widening(std::type_identity<f16>{});
+  check_widening(std::type_identity<bf16>{});
+  check_widening(std::type_identity<float>{});
+  check_widening(std::type_identity<double>{});
+  check_narrowing<D>(all_values<f16>());
+  check_narrowing<D>(all_values<bf16>());
+  // Ties, and what is next to them. Of double by so little that f32 would see a tie: there is one rounding, not two.
+  std::vector<float> f;
+  std::vector<double> d;
+  for (unsigned b = 0; b < 255; ++b) {
+    const double middle =
+        (to_double(D::from_bits(static_cast<u8>(b))) + to_double(D::from_bits(static_cast<u8>(b + 1)))) / 2;
+    for (double x : {middle, middle * (1 + 0x1p-22), middle * (1 - 0x1p-22)})
+      f.push_back(static_cast<float>(x));
+    for (double x : {middle, middle * (1 + 0x1p-40), middle * (1 - 0x1p-40)})
+      d.push_back(x);
+  }
+  check_narrowing<D>(f);
+  check_narrowing<D>(d);
 }
 
 } // namespace
 
 TEST_SUITE_BEGIN("casts");
+
+TEST_CASE("all fp8 values, and all that round to them") {
+  check_fp8<f8e4m3>();
+  check_fp8<f8e5m2>();
+}
+
+TEST_CASE("f16 to e5m2: ties to even, on tiles as wide as a packed conversion") {
+  const std::vector<std::pair<float, float>> pairs{
+      {8, 8},      {9, 8},         {9.0078125f, 10}, {10, 10},    {11, 12}, {12, 12},   {13, 12},      {15, 16},
+      {1.125f, 1}, {1.375f, 1.5f}, {1.625f, 1.5f},   {1.875f, 2}, {-9, -8}, {-11, -12}, {-0.0f, -0.0f}};
+  const auto kernel = tl::kernel("round_trip", [](tl::ptr<const f16> x, tl::ptr<float> y) {
+    auto at = tl::arange(0, 16);
+    tl::store(y + at, tl::load(x + at).to<f8e5m2>().to<float>());
+  });
+  std::vector<f16> x(16, f16(1.0f));
+  std::vector<float> want(16, 1.0f);
+  for (std::size_t i = 0; i < pairs.size(); ++i)
+    x[i] = f16(pairs[i].first), want[i] = pairs[i].second;
+  input<f16> in(x);
+  for (int warps : {1, 4}) {
+    output<float> out(16);
+    launch(kernel.with_options({.num_warps = warps}), 1, *in, *out);
+    check_equal<float>("e5m2", out.read(), want);
+  }
+}
 
 TEST_CASE("from bool") { test_casts_from<bool>(); }
 TEST_CASE("from signed integers") {
@@ -127,6 +222,8 @@ TEST_CASE("from unsigned integers") {
   test_casts_from<u64>();
 }
 TEST_CASE("from floats") {
+  test_casts_from<f8e4m3>();
+  test_casts_from<f8e5m2>();
   test_casts_from<f16>();
   test_casts_from<bf16>();
   test_casts_from<float>();

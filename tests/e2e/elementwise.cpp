@@ -95,6 +95,44 @@ template <class T> void test_unary(bool precise) {
   }
 }
 
+/// Angles of every magnitude up to the type's largest, and some of the floats nearest to multiples of pi/2: far from 0
+/// it takes hundreds of bits of 2/pi to know where in its turn an angle is. Programs of few elements mix both kinds.
+template <class T> void test_angles(bool precise) {
+  std::vector<T> x = {make<T>(0), make<T>(HUGE_VAL), make<T>(-HUGE_VAL), make<T>(std::nan(""))};
+  std::mt19937_64 bits(3);
+  for (int e = min_exponent<T> - 1; e < max_exponent<T>; ++e)
+    for (int k = 0; k < 4; ++k) // one of them the power itself
+      x.push_back(
+          make<T>(std::ldexp(k ? 1 + std::ldexp(static_cast<double>(bits() >> 12), -52) : 1.0, e) * (k % 2 ? -1 : 1)));
+  for (double v : {1.5707963267948966, 105615.0, 105616.0, 16367173.0 * 0x1p+72, 3.40282347e38, 6381956970095103.0})
+    if (v < std::ldexp(1.0, max_exponent<T>))
+      x.push_back(make<T>(v));
+  const int n = static_cast<int>(x.size());
+  const auto kernel = tl::kernel("angles", [](tl::ptr<const T> x, tl::ptr<T> y, tl::val<i32> n, tile_config c) {
+    auto at = tl::program_id(0) * c.block + tl::arange(0, c.block);
+    auto v = tl::load(x + at, at < n);
+    tl::store(y + at, tl::sin(v), at < n);
+    tl::store(y + n + at, tl::cos(v), at < n);
+    tl::store(y + 2 * n + at, tl::tan(v), at < n);
+  });
+  std::vector<double> want[3];
+  for (const T &v : x)
+    for (auto [list, fn] : {std::pair(&want[0], static_cast<double (*)(double)>(std::sin)),
+                            {&want[1], static_cast<double (*)(double)>(std::cos)},
+                            {&want[2], static_cast<double (*)(double)>(std::tan)}})
+      list->push_back(fn(to_double(v)));
+  input<T> in(x);
+  for (int block : {32, 512}) {
+    output<T> out(3 * x.size());
+    launch(kernel.with({.block = block}, {.num_warps = 1, .precise_math = precise}), tl::cdiv(n, block), *in, *out, n);
+    const auto y = out.read();
+    const double small = is_small_float<T> ? 1 : 4; // f32 fast forms are off by an ulp of 1 near their zeros
+    check_close<T>("sin", part(y, 0, x.size()), want[0], small, precise || !std::is_same_v<T, float> ? 0 : 1);
+    check_close<T>("cos", part(y, x.size(), x.size()), want[1], small, precise || !std::is_same_v<T, float> ? 0 : 1);
+    check_close<T>("tan", part(y, 2 * x.size(), x.size()), want[2], 2 * small);
+  }
+}
+
 /// Infinities, NaN, signed zeros and subnormals through the functions that have a definite answer for them.
 template <class T> void test_special_values() {
   const double inf = HUGE_VAL, nan = std::nan("");
@@ -297,6 +335,14 @@ TEST_CASE("float functions of one value, fast") {
 
 TEST_CASE("float functions of one value, precise") { test_unary<float>(true); }
 
+TEST_CASE("sine, cosine and tangent of angles of every magnitude") {
+  test_angles<float>(false);
+  test_angles<float>(true);
+  test_angles<f16>(false);
+  test_angles<bf16>(false);
+  test_angles<double>(false);
+}
+
 TEST_CASE("infinities, NaN, signed zeros, subnormals") {
   test_special_values<float>();
   test_special_values<double>();
@@ -434,6 +480,64 @@ TEST_CASE("a long function of a wide tile") {
   for (std::size_t i = 0; i < host.size(); ++i)
     worst = std::max(worst, std::fabs(got[i] - host[i] * 0.5 * (1 + std::erf(host[i] * std::sqrt(0.5)))));
   CHECK(worst < 2e-6);
+}
+
+TEST_CASE("kernels named like the functions they call") {
+  const auto run = [](const char *name, auto fn, double (*reference)(double)) {
+    const auto kernel = tl::kernel(name, [fn](tl::ptr<const double> x, tl::ptr<double> y) {
+      auto at = tl::arange(0, 64);
+      tl::store(y + at, fn(tl::load(x + at)));
+      tl::store(y + 64, fn(tl::load(x)));
+    });
+    const auto x = random<double>(64, 0.5, 2);
+    input<double> in(x);
+    output<double> out(65);
+    launch(kernel, 1, *in, *out);
+    std::vector<double> want(65);
+    for (int i = 0; i < 65; ++i)
+      want[i] = reference(x[i % 64]);
+    check_close<double>(name, out.read(), want, 4);
+  };
+  run("exp", [](tl::val<double> v) { return tl::exp(v); }, std::exp);
+  run("tanh", [](tl::val<double> v) { return tl::tanh(v); }, std::tanh);
+  run("erf", [](tl::val<double> v) { return tl::erf(v); }, std::erf);
+  run("memset", [](tl::val<double> v) { return tl::sin(v); }, std::sin);
+  run("shared_memory", [](tl::val<double> v) { return v.rank() ? v + tl::sum(v - v) : v; },
+      [](double x) { return x; });
+}
+
+namespace {
+template <class T> void test_chain(double ulps) {
+  constexpr int n = 8192; // many elements a thread: the chain is a function of one
+  const auto kernel = tl::kernel("chain", [](tl::ptr<const T> x, tl::ptr<T> y, tl::val<i32> flag) {
+    auto at = tl::arange(0, n);
+    auto v = tl::load(x + at);
+    auto a = tl::sin(v), b = tl::tanh(a * make<T>(2)), c = tl::erf(b + v);
+    auto d = tl::pow(tl::abs(c), tl::where(flag > 0, v, a));
+    tl::store(y + at, d);
+    tl::store(y + n + at, a + b);
+  });
+  const auto x = random<T>(n, 0.25, 3);
+  input<T> in(x);
+  output<T> out(2 * n);
+  launch(kernel.with_options({.num_warps = 1}), 1, *in, *out, 1);
+  const auto y = out.read();
+  std::vector<double> d(n), sum(n);
+  auto rounded = [](double r) { return to_double(make<T>(r)); }; // as each operation of a narrow type is
+  for (int i = 0; i < n; ++i) {
+    const double v = to_double(x[i]), a = rounded(std::sin(v)), b = rounded(std::tanh(rounded(a * 2)));
+    d[i] = std::pow(rounded(std::erf(rounded(b + v))), v);
+    sum[i] = a + b;
+  }
+  check_close<T>("pow", part(y, 0, n), d, ulps, 0.25);
+  check_close<T>("sum", part(y, n, n), sum, ulps, 0.25);
+}
+} // namespace
+
+TEST_CASE("a chain of long functions on a wide tile") {
+  test_chain<float>(32);
+  test_chain<double>(32);
+  test_chain<f16>(8);
 }
 
 TEST_CASE("logic on bool tiles") {

@@ -20,7 +20,7 @@
 namespace e2e {
 
 namespace tl = tessera::tl;
-using tl::bf16, tl::f16;
+using tl::bf16, tl::f16, tl::f8e4m3, tl::f8e5m2;
 using tl::i16, tl::i32, tl::i64, tl::i8, tl::u16, tl::u32, tl::u64, tl::u8;
 
 /// The device of --target, and its default stream.
@@ -29,6 +29,11 @@ const tessera::stream &on();
 /// The target of --also-compile: what is launched is compiled for it too, so that code of absent GPUs is at least
 /// assembled.
 const std::optional<tessera::target> &also_compile();
+/// --exhaustive: every combination instead of a sample; --random=N: as many random matrix products.
+bool exhaustive();
+int random_products();
+/// --shard=I/N: of those, every N-th from the I-th on, so that N processes share the work. Call it once for each.
+bool mine();
 
 /// Runs a kernel on the device under test.
 template <class K, class... A>
@@ -39,26 +44,33 @@ void launch(const K &kernel, tessera::detail::launch_grid<typename K::config> gr
   kernel(on(), grid, args...);
 }
 
-template <class T> constexpr bool is_small_float = std::is_same_v<T, f16> || std::is_same_v<T, bf16>;
+template <class T> constexpr bool is_float8 = tessera::float8_element<T>;
+template <class T> constexpr bool is_small_float = std::is_same_v<T, f16> || std::is_same_v<T, bf16> || is_float8<T>;
 template <class T> constexpr bool is_float = std::is_floating_point_v<T> || is_small_float<T>;
 /// Significant bits, the implied one included.
 template <class T>
-constexpr int digits = std::is_same_v<T, f16>    ? 11
-                       : std::is_same_v<T, bf16> ? 8
-                                                 : std::numeric_limits<T>::digits;
+constexpr int digits = std::is_same_v<T, f16>      ? 11
+                       : std::is_same_v<T, bf16>   ? 8
+                       : std::is_same_v<T, f8e4m3> ? 4
+                       : std::is_same_v<T, f8e5m2> ? 3
+                                                   : std::numeric_limits<T>::digits;
 template <class T>
-constexpr int min_exponent = std::is_same_v<T, f16>    ? -13
-                             : std::is_same_v<T, bf16> ? -125
-                                                       : std::numeric_limits<T>::min_exponent;
+constexpr int min_exponent = std::is_same_v<T, f16> || std::is_same_v<T, f8e5m2> ? -13
+                             : std::is_same_v<T, bf16>                           ? -125
+                             : std::is_same_v<T, f8e4m3>                         ? -5
+                                                                                 : std::numeric_limits<T>::min_exponent;
 template <class T>
-constexpr int max_exponent = std::is_same_v<T, f16>    ? 16
-                             : std::is_same_v<T, bf16> ? 128
-                                                       : std::numeric_limits<T>::max_exponent;
+constexpr int max_exponent = std::is_same_v<T, f16> || std::is_same_v<T, f8e5m2> ? 16
+                             : std::is_same_v<T, bf16>                           ? 128
+                             : std::is_same_v<T, f8e4m3>                         ? 9
+                                                                                 : std::numeric_limits<T>::max_exponent;
 
 template <class T> std::string type_name() {
   return std::is_same_v<T, bool>     ? "bool"
          : std::is_same_v<T, f16>    ? "f16"
          : std::is_same_v<T, bf16>   ? "bf16"
+         : std::is_same_v<T, f8e4m3> ? "f8e4m3"
+         : std::is_same_v<T, f8e5m2> ? "f8e5m2"
          : std::is_same_v<T, float>  ? "f32"
          : std::is_same_v<T, double> ? "f64"
          : std::is_same_v<T, i8>     ? "i8"
@@ -97,7 +109,7 @@ template <class T> double round_to(long double v) {
                                                                  : static_cast<double>(rounded);
 }
 
-/// v as T: exact rounding for floats, plain conversion otherwise.
+/// v as T: exact rounding for floats, plain conversion otherwise. fp8 saturates.
 template <class T> T make(double v) {
   if constexpr (is_small_float<T>)
     return T(static_cast<float>(round_to<T>(v)));

@@ -1,7 +1,8 @@
-// Runs the suite on one target: tessera-e2e --target=cpu [--also-compile=cuda:sm_90a] [doctest options, such as
-// -ts=reduce].
+// Runs the suite on one target: tessera-e2e --target=cpu [--also-compile=cuda:sm_90a] [--exhaustive] [--random=500]
+// [--shard=I/N] [doctest options, such as -ts=reduce].
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <cstdio>
+#include <cstdlib>
 #include <optional>
 
 #include "harness.h"
@@ -9,10 +10,18 @@
 namespace {
 std::optional<tessera::device> device;
 std::optional<tessera::target> second;
+bool every_combination = false;
+int products = 0, shard = 0, shards = 1;
 } // namespace
 
 const tessera::device &e2e::dev() { return *device; }
 const std::optional<tessera::target> &e2e::also_compile() { return second; }
+bool e2e::exhaustive() { return every_combination; }
+int e2e::random_products() { return products; }
+bool e2e::mine() {
+  static int count = 0;
+  return count++ % shards == shard;
+}
 const tessera::stream &e2e::on() {
   static const auto stream = tessera::stream::default_of(*device);
   return stream;
@@ -26,6 +35,12 @@ int main(int argc, char **argv) {
         target = arg.substr(9);
       else if (arg.starts_with("--also-compile="))
         second = tessera::parse_target(arg.substr(15));
+      else if (arg == "--exhaustive")
+        every_combination = true;
+      else if (arg.starts_with("--random="))
+        products = std::atoi(argv[i] + 9);
+      else if (arg.starts_with("--shard=") && std::sscanf(argv[i] + 8, "%d/%d", &shard, &shards) == 2)
+        shards = shards > 0 ? shards : 1;
     device = tessera::device::open(target);
   } catch (const tessera::error &e) {
     std::fprintf(stderr, "%s\n", e.what());

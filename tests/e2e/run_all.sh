@@ -7,7 +7,9 @@ targets=("$@")
 passed=0 failed=0
 for target in "${targets[@]}"; do
   for program in bin/tessera-e2e bin/0*; do
-    log=$("$program" "--target=$target" 2>&1)
+    arguments=("--target=$target")
+    [ "$program" != bin/05_matmul ] || arguments+=(--type=all)
+    log=$("$program" "${arguments[@]}" 2>&1)
     code=$?
     if [ $code -eq 77 ]; then
       echo "skip  $(basename "$program") on $target"

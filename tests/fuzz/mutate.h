@@ -107,7 +107,8 @@ inline std::string join(const tokens &text) {
 inline bool is_number(const std::string &token) { return std::isdigit(static_cast<unsigned char>(token[0])); }
 inline bool is_value(const std::string &token) { return token[0] == '%' && token.size() > 1; }
 inline bool is_type(const std::string &token) {
-  static constexpr std::string_view types[] = {"f16", "bf16", "f32", "f64", "i1", "i8", "i16", "i32", "i64", "index"};
+  static constexpr std::string_view types[] = {"f16", "bf16", "f32", "f64",   "i1",     "i8",
+                                               "i16", "i32",  "i64", "index", "f8E5M2", "f8E4M3FN"};
   return std::find(std::begin(types), std::end(types), token) != std::end(types);
 }
 
@@ -117,8 +118,8 @@ inline std::string mutate(const tokens &original, const tokens &other, std::mt19
   using list = std::vector<std::string_view>;
   static const list numbers = {"0",  "1",  "2",   "3",   "4",  "5",       "8",          "16",
                                "32", "64", "128", "256", "-1", "1048577", "4294967296", "99999999999999999999"};
-  static const list types = {"f16", "bf16", "f32", "f64",   "i1", "i8",   "i16",    "i32",
-                             "i64", "i32",  "f32", "index", "i7", "i128", "f8E5M2", "tf32"};
+  static const list types = {"f16", "bf16", "f32",   "f64", "i1",   "i8",     "i16",      "i32", "i64",
+                             "i32", "f32",  "index", "i7",  "i128", "f8E5M2", "f8E4M3FN", "tf32"};
   static const list words = {"tensor",
                              "x",
                              "<",
@@ -154,6 +155,15 @@ inline std::string mutate(const tokens &original, const tokens &other, std::mt19
       {"slt", "sle", "sgt", "ult", "uge", "eq", "ne", "olt", "une", "ord"},
       {"tt.splat", "tt.broadcast", "tt.expand_dims", "tt.trans", "tt.reshape", "tt.unsplat", "tt.split", "tt.join",
        "tt.cat", "ttg.convert_layout"},
+      {"ttg.local_alloc", "ttg.local_load", "ttg.local_store", "ttg.local_dealloc", "ttg.memdesc_index",
+       "ttg.memdesc_trans", "ttg.memdesc_subslice", "ttg.async_copy_global_to_local", "tt.load"},
+      {"tt.dot", "ttg.local_dot", "ttng.warp_group_dot"},
+      {"ttg.async_commit_group", "ttg.async_wait", "ttng.warp_group_dot_wait", "ttng.fence_async_shared",
+       "ttg.barrier"},
+      {"ttg.blocked", "ttg.slice", "ttg.linear", "ttg.nvidia_mma", "ttg.dot_op"},
+      {"ttg.swizzled_shared", "ttg.padded_shared", "ttg.nvmma_shared"},
+      {"tokens", "mask", "other", "token"},
+      {"tf32", "tf32x3", "ieee", "rtz", "rtne"},
       {"add", "fadd", "max", "umin", "and", "xor", "exch"},
       {"sizePerThread", "threadsPerWarp", "warpsPerCTA", "order"},
       {"acq_rel", "relaxed", "acquire", "release"},

@@ -50,7 +50,8 @@ unsigned number(const char *name, unsigned otherwise) {
 } // namespace
 
 TEST_CASE("no text takes the compiler down") {
-  const target targets[] = {parse_target("cuda:sm_90a"), parse_target("cpu"), parse_target("cpu:emulate=gfx942")};
+  const target targets[] = {parse_target("cuda:sm_90a"), parse_target("cuda:sm_80"), parse_target("cpu"),
+                            parse_target("cpu:emulate=sm_90a"), parse_target("cpu:emulate=gfx942")};
   const char *stage_text = std::getenv("TESSERA_FUZZ_STAGE");
   const std::string last_stage = stage_text ? stage_text : "llir";
   auto stage_for = [&](const target &t) {

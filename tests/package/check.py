@@ -3,7 +3,8 @@
 
 Installs the build into a scratch prefix, configures tests/package/consumer against it, and checks that one kernel
 compiles in under 3 s of processor time, that its compilation read no header of LLVM or MLIR, that it runs, that the
-example in README.md does too, and that libtessera.so exports nothing outside namespace tessera.
+example in README.md does too, that a program with kernels compiled ahead of time runs without the compiler, and that
+libtessera.so exports nothing outside namespace tessera.
 """
 import argparse, os, pathlib, re, resource, shutil, subprocess, sys
 
@@ -59,6 +60,11 @@ def main():
     run("ninja", "-C", project)
     environment = dict(os.environ, TESSERA_CACHE_DIR=str(scratch / "cache"))
     print(run(project / "consumer", env=environment), run(project / "readme", env=environment), sep="", end="")
+
+    print(run(project / "shipped", env=environment), end="")
+    loaded = run(project / "shipped", env=dict(environment, LD_DEBUG="libs"))
+    if re.search(r"LLVM|MLIR|libtessera\.so", loaded):
+        sys.exit("a program with kernels compiled ahead of time loads the compiler")
 
     library = next((prefix / "lib").glob("**/libtessera.so"))
     exported = [line.split(" ", 2)[2] for line in run("nm", "-DC", "--defined-only", library).splitlines()]

@@ -125,3 +125,25 @@ const trace hints("hints", [](tl::ptr<tl::i32> p, tl::val<tl::i32> n) {
   tl::device_print("x", o, o.to<tl::u8>());
   tl::store(p + o, o);
 });
+
+// Hints inside loops: about the induction variable they stay with the loop; about a variable that the loop only reads
+// they belong to the value it has outside.
+// CHECK-LABEL: @hints_in_loops(
+// CHECK: %[[A:.*]] = arith.addi %arg1, %{{.*}} {tt.divisibility = dense<8> : tensor<1xi32>} : i32
+// CHECK: scf.for
+// CHECK: scf.for
+// CHECK: scf.while
+// CHECK: arith.addi %{{.*}}, %[[A]]
+// CHECK: } {tt.divisibility_arg0 = dense<32> : tensor<1xi32>}
+// CHECK: } {tt.divisibility_arg0 = dense<16> : tensor<1xi32>}
+const trace hints_in_loops("hints_in_loops", [](tl::ptr<tl::i32> p, tl::val<tl::i32> n) {
+  tl::var pitch = n + 1, i = n;
+  for (auto j : tl::range(n, 2 * n)) {
+    (void)tl::multiple_of(j, {16});
+    for (auto k : tl::range(j, n)) {
+      auto at = tl::multiple_of(k, {32});
+      tl::while_([&] { return i < 3; }, [&] { i += at + tl::multiple_of(pitch, {8}); });
+    }
+  }
+  tl::store(p, i);
+});

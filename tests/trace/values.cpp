@@ -1,6 +1,9 @@
 // Operators, casts and functions: the operation each becomes, by element type.
 #include "print.h"
 
+#include <utility>
+#include <vector>
+
 // CHECK-LABEL: @signs(
 // CHECK-DAG: arith.divsi %arg1, %arg1
 // CHECK-DAG: arith.divui %arg2, %arg2
@@ -150,4 +153,40 @@ const trace offsets("offsets", [](tl::ptr<float> p, tl::val<tl::u32> u, tl::val<
 const trace masks("masks", [](tl::ptr<bool> p, tl::val<tl::i32> n) {
   auto at = p + tl::arange(0, 8);
   tl::store(at, !(tl::load(at) && tl::arange(0, 8) < n));
+});
+
+// A variable read as a value is the value it has then: later assignments do not reach copies, nor values chosen by a
+// condition of the host.
+// CHECK-LABEL: @chosen(
+// CHECK: %[[A:.*]] = arith.addf %arg1, %{{.*}} : f32
+// CHECK: %[[B:.*]] = arith.mulf %arg1, %{{.*}} : f32
+// CHECK: tt.store %arg0, %[[A]]
+// CHECK: tt.store %arg0, %arg1
+// CHECK: tt.store %arg0, %[[A]]
+// CHECK: tt.store %arg0, %[[B]]
+const trace chosen("chosen", [](tl::ptr<float> p, tl::val<float> f) {
+  const bool host = true;
+  tl::var x = f + 1.0f;
+  auto first = host ? x : f, second = host ? f : x;
+  std::vector<tl::val<float>> kept{x};
+  x = f * 2.0f;
+  tl::store(p, first);
+  tl::store(p, second);
+  tl::store(p, kept[0]);
+  tl::store(p, host ? x : f);
+});
+
+// Variables in a list are carried through a loop like any others.
+// CHECK-LABEL: @listed(
+// CHECK: %[[R:.*]]:2 = scf.for {{.*}} iter_args(%[[A:.*]] = %cst{{.*}}, %[[B:.*]] = %cst{{.*}}) -> (f32, f32)
+// CHECK: %[[C:.*]] = arith.addf %[[A]]
+// CHECK: %[[D:.*]] = arith.addf %[[B]]
+// CHECK: scf.yield %[[D]], %[[C]]
+const trace listed("listed", [](tl::ptr<float> p, tl::val<tl::i32> n) {
+  std::vector<tl::var<float>> sums(2, 0.0f);
+  for (auto i : tl::range(n)) {
+    for (auto &sum : sums) sum += tl::load(p + i);
+    std::swap(sums[0], sums[1]);
+  }
+  tl::store(p, sums[0] + sums[1]);
 });

@@ -129,8 +129,9 @@ void checkRequest(const target &t, const compile_options &o, std::string_view la
   if (o.num_ctas != 1)
     refuse(fmt::format("num_ctas = {}: a program on several thread blocks of a cluster is not supported, use 1",
                        o.num_ctas));
-  if (o.num_stages < 0 || o.maxnreg < 0)
-    refuse("num_stages and maxnreg cannot be negative");
+  for (auto [option, value] : {std::pair("num_stages", o.num_stages), {"maxnreg", o.maxnreg}})
+    if (value < 0)
+      refuse(fmt::format("{} = {} is negative: 0 leaves it to the compiler", option, value));
   auto stages = stagesOf(t);
   if (!lastStage.empty() && !llvm::is_contained(stages, lastStage))
     refuse(
@@ -141,7 +142,8 @@ void checkRequest(const target &t, const compile_options &o, std::string_view la
 std::string targetText(const target &t) {
   llvm::StringRef arch(t.arch);
   if (arch.consume_front("sm_"))
-    return "cuda:" + arch.take_while([](char c) { return c >= '0' && c <= '9'; }).str();
+    return arch == "90" ? "cuda:89" // without the "a" there is no wgmma: as the chip before
+                        : "cuda:" + arch.take_while([](char c) { return c >= '0' && c <= '9'; }).str();
   return arch.empty() ? "cpu" : "hip:" + arch.str();
 }
 
@@ -181,7 +183,7 @@ void compile_into(compiled_kernel &out, ir_module &owned, const target &t, const
   out.compiled_for = t;
   out.options = given;
   if (!out.options.num_stages)
-    out.options.num_stages = t.kind == target_kind::cuda ? 3 : 2;
+    out.options.num_stages = t.default_num_stages();
   auto finish = [&](std::string_view stage, std::string text) {
     out.stages.emplace_back(stage, std::move(text));
     return lastStage == stage;
@@ -218,6 +220,7 @@ void compile_into(compiled_kernel &out, ir_module &owned, const target &t, const
     options.numWarps = out.options.num_warps;
     options.threadsPerWarp = t.warp_size();
     options.numCtas = out.options.num_ctas;
+    options.numStages = out.options.num_stages;
     options.target = targetText(t);
     options.wideLanes = native;
     options.maxSharedBytes = t.max_shared_bytes();
@@ -271,6 +274,7 @@ void compile_into(compiled_kernel &out, ir_module &owned, const target &t, const
   out.times.push_back({"llir", millisecondsSince(start)});
   start = Clock::now();
   codegen::optimize(llvmModule, *machine);
+  info->finishModule(llvmModule, *machine);
   raiseLlvmError();
   out.times.push_back({"llvm-opt", millisecondsSince(start)});
 

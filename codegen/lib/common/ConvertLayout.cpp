@@ -85,7 +85,6 @@ void Emitter::convertThroughShared(ttg::ConvertLayoutOp op, const ConversionPlan
   const LinearLayout &from = layoutOf(op.getSrc().getType()), &to = layoutOf(op.getType());
   llvm::Type *memory = memoryType(op.getType()), *scalar = scalarType(op.getType());
   unsigned bytes = storageBytes(mlir::getElementTypeOrSelf(op.getType()));
-  V active = isFirstCopy(plan.idleLanes, plan.idleWarps);
   Base store = baseOf(plan.store), load = baseOf(plan.load);
   // The flat index of each element, for targets that check that what is loaded is what was meant.
   Base fromIndex, toIndex;
@@ -100,36 +99,85 @@ void Emitter::convertThroughShared(ttg::ConvertLayoutOp op, const ConversionPlan
         list.push_back(at(base, registerImage(layout, r)));
     return list;
   };
+  V start = b.getInt32(scratch);
+  MatrixFeatures features = target.matrixFeatures();
+  auto rowsOf = [&](const MatrixAccess &access) {
+    return [&, base = baseOf(access.rowOffset)](uint64_t offset) { return byteOffset(base, offset, bytes, start); };
+  };
   for (unsigned pass = 0; pass < plan.passes(); ++pass) {
     if (pass)
       target.barrier(b);
-    for (const auto &access : plan.stores(pass)) {
-      Lanes data;
-      for (unsigned r : access.registers)
-        data.push_back(toMemory(source[r], memory));
-      target.storeShared(b, memory, byteOffset(store, access.offset, bytes, scratch), active, data,
-                         tags(fromIndex, from, access.registers));
+    auto stores = plan.stores(pass);
+    ConversionPlan::Threads storers = plan.storers(pass);
+    auto matrices = features.storeMatrix ? plan.matrixStores(pass, bytes) : std::nullopt;
+    if (matrices && matrices->instructions.size() < stores.size()) {
+      // Whole warps store: the others go around.
+      llvm::BasicBlock *after = nullptr;
+      if (storers.warpMask) {
+        after = newBlock("stored");
+        llvm::BasicBlock *storing = newBlock("store");
+        b.CreateCondBr(b.CreateICmpEQ(b.CreateAnd(warp, storers.warpMask), b.getInt32(storers.warp)), storing, after);
+        b.SetInsertPoint(storing);
+      }
+      storeMatrices(*matrices, source, memory, rowsOf(*matrices), [&](auto list) { return tags(fromIndex, from, list); });
+      if (after) {
+        b.CreateBr(after);
+        b.SetInsertPoint(after);
+      }
+    } else {
+      V active = isThread(storers.laneMask, storers.warpMask, storers.lane, storers.warp);
+      for (const auto &access : stores) {
+        Lanes data;
+        for (unsigned r : access.registers)
+          data.push_back(toMemory(source[r], memory));
+        target.storeShared(b, memory, byteOffset(store, access.offset, bytes, start), active, data,
+                           tags(fromIndex, from, access.registers));
+      }
     }
     target.barrier(b);
     for (const auto &access : plan.loads(pass)) {
-      auto loaded =
-          target.loadShared(b, memory, access.registers.size(), byteOffset(load, access.offset, bytes, scratch),
-                            nullptr, tags(toIndex, to, access.registers));
+      auto loaded = target.loadShared(b, memory, access.registers.size(), byteOffset(load, access.offset, bytes, start),
+                                      nullptr, tags(toIndex, to, access.registers));
       for (auto [r, v] : llvm::zip_equal(access.registers, loaded))
         result[r] = fromMemory(v, scalar);
     }
   }
 }
 
-/// (base ^ constantElements) * elementBytes + scratch. Only the bits that the base may have set need the xor; the rest
-/// and the scratch address are one constant, added last so that it can become part of the instruction.
-V Emitter::byteOffset(const Base &base, uint64_t constantElements, unsigned elementBytes, unsigned scratch) {
+V Emitter::byteOffset(const Base &base, uint64_t constantElements, unsigned elementBytes, V start) {
   unsigned shift = llvm::Log2_32(elementBytes);
   V offset = b.CreateShl(base.value, shift, "", true, true);
+  // Only the bits that the base may have set need the xor.
   if (uint64_t meets = constantElements & base.mask)
     offset = b.CreateXor(offset, constant(meets << shift));
-  uint64_t rest = ((constantElements & ~base.mask) << shift) + scratch;
-  return rest ? b.CreateAdd(offset, constant(rest), "", true, true) : offset;
+  uint64_t rest = (constantElements & ~base.mask) << shift;
+  return addLast(addLast(offset, start), b.getInt32(rest));
+}
+
+V Emitter::addLast(V sum, V term) {
+  auto constantOf = [](V v) -> std::optional<uint64_t> {
+    auto *known = llvm::dyn_cast<llvm::Constant>(v);
+    if (known && known->getType()->isVectorTy())
+      known = known->getSplatValue();
+    auto *number = llvm::dyn_cast_or_null<llvm::ConstantInt>(known);
+    return number ? std::optional(number->getZExtValue()) : std::nullopt;
+  };
+  auto split = [&](V v) -> std::pair<V, uint64_t> {
+    if (auto known = constantOf(v))
+      return {nullptr, *known};
+    auto *add = llvm::dyn_cast<llvm::BinaryOperator>(v);
+    if (add && add->getOpcode() == llvm::Instruction::Add)
+      if (auto known = constantOf(add->getOperand(1)))
+        return {add->getOperand(0), *known};
+    return {v, 0};
+  };
+  auto [total, constantPart] = split(sum);
+  auto [other, otherConstant] = split(term);
+  if (other && other->getType() != sum->getType())
+    other = target.splat(b, other);
+  total = !total ? other : !other ? total : b.CreateAdd(total, other, "", true, true);
+  auto *rest = llvm::ConstantInt::get(sum->getType(), constantPart + otherConstant);
+  return !total ? rest : rest->isNullValue() ? total : b.CreateAdd(total, rest, "", true, true);
 }
 
 } // namespace tessera::codegen

@@ -7,6 +7,7 @@
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/Intrinsics.h"
+#include "llvm/IR/MDBuilder.h"
 
 namespace tessera::codegen {
 
@@ -99,8 +100,67 @@ V Emitter::math(MathFn fn, llvm::ArrayRef<V> args, bool precise) {
   return b.CreateFPTrunc(target.math(b, fn, widened, precise), type);
 }
 
+/// A function of its own that takes any argument: the fast form in its range, the precise one outside.
+llvm::Function *Emitter::mathAnywhere(MathFn fn, llvm::ArrayRef<V> like) {
+  llvm::SmallVector<llvm::Type *, 2> types;
+  for (V v : like)
+    types.push_back(v->getType());
+  std::string name;
+  llvm::raw_string_ostream(name) << "tessera.math." << unsigned(fn) << '.' << *types.front();
+  if (llvm::Function *known = llvmModule.getFunction(name))
+    return known;
+  auto *f = llvm::Function::Create(llvm::FunctionType::get(types.front(), types, false),
+                                   llvm::GlobalValue::InternalLinkage, name, llvmModule);
+  f->addFnAttr(llvm::Attribute::NoInline);
+  f->addFnAttr(llvm::Attribute::NoUnwind);
+  llvm::IRBuilderBase::InsertPointGuard guard(b);
+  b.SetInsertPoint(llvm::BasicBlock::Create(b.getContext(), "", f));
+  b.SetCurrentDebugLocation({});
+  llvm::SmallVector<V, 2> args(llvm::make_pointer_range(f->args()));
+  V outside = target.outOfFastRange(b, fn, args);
+  b.CreateRet(b.CreateSelect(outside, math(fn, args, /*precise=*/true), math(fn, args, /*precise=*/false)));
+  return f;
+}
+
 LogicalResult Emitter::emitMathFn(mlir::Operation *op, MathFn fn, bool precise) {
-  return mapLanes(op, [&](llvm::ArrayRef<V> a) { return math(fn, a, precise); });
+  auto straight = [&] { return mapLanes(op, [&](llvm::ArrayRef<V> a) { return math(fn, a, precise); }); };
+  if (precise)
+    return straight();
+  V outside = nullptr;
+  llvm::SmallVector<V, 2> like;
+  auto test = [&](llvm::ArrayRef<V> a) {
+    if (V is = target.outOfFastRange(b, fn, a)) {
+      outside = outside ? b.CreateOr(outside, is) : is;
+      like.assign(a.begin(), a.end());
+    }
+    return a.front();
+  };
+  if (failed(mapLanes(op, test)))
+    return failure();
+  if (!outside)
+    return straight();
+  // One branch for all registers: the usual path stays straight, the other may take its time.
+  llvm::BasicBlock *inRange = newBlock("in.range"), *anywhere = newBlock("anywhere"), *joined = newBlock("joined");
+  b.CreateCondBr(outside, anywhere, inRange, llvm::MDBuilder(b.getContext()).createUnlikelyBranchWeights());
+  llvm::SmallVector<std::pair<Lanes, llvm::BasicBlock *>, 2> ways;
+  auto finish = [&](LogicalResult done) {
+    ways.emplace_back(Lanes(get(op->getResult(0))), b.GetInsertBlock());
+    b.CreateBr(joined);
+    return done;
+  };
+  b.SetInsertPoint(inRange);
+  if (failed(finish(straight())))
+    return failure();
+  b.SetInsertPoint(anywhere);
+  llvm::Function *slow = mathAnywhere(fn, like);
+  if (failed(finish(mapLanes(op, [&](llvm::ArrayRef<V> a) { return b.CreateCall(slow, a); }))))
+    return failure();
+  b.SetInsertPoint(joined);
+  auto phis = createPhis(op->getResultTypes(), ways.size());
+  for (auto &[results, from] : ways)
+    addIncoming(phis, results, from);
+  bindPhis(op->getResults(), phis);
+  return success();
 }
 
 LogicalResult Emitter::emitConstant(mlir::Operation *op, mlir::Attribute value) {
@@ -115,7 +175,9 @@ LogicalResult Emitter::emitConstant(mlir::Operation *op, mlir::Attribute value) 
     scalar = llvm::ConstantInt::get(scalarType(type),
                                     integer.getValue().sextOrTrunc(scalarType(type)->getIntegerBitWidth()));
   else if (auto number = mlir::dyn_cast<mlir::FloatAttr>(value))
-    scalar = llvm::ConstantFP::get(scalarType(type), number.getValue());
+    scalar = scalarType(type)->isIntegerTy() // fp8
+                 ? llvm::Constant::getIntegerValue(scalarType(type), number.getValue().bitcastToAPInt())
+                 : llvm::ConstantFP::get(scalarType(type), number.getValue());
   if (!scalar)
     return op->emitOpError("has a constant that cannot be lowered");
   bool lanes = scalarsAreLanes || isTensor(op->getResult(0));
@@ -286,9 +348,8 @@ LogicalResult Emitter::emitInlineAsm(tt::ElementwiseInlineAsmOp op) {
   return success();
 }
 
-std::optional<LogicalResult> Emitter::emitMath(mlir::Operation *op) {
+std::optional<std::pair<MathFn, bool>> mathFunction(mlir::Operation *op, bool precise) {
   namespace math = mlir::math;
-  bool precise = options.precise_math;
   auto fn = llvm::TypeSwitch<mlir::Operation *, std::optional<MathFn>>(op)
                 .Case<math::ExpOp>([](auto) { return MathFn::Exp; })
                 .Case<math::Exp2Op>([](auto) { return MathFn::Exp2; })
@@ -319,8 +380,13 @@ std::optional<LogicalResult> Emitter::emitMath(mlir::Operation *op) {
                   return MathFn::Div;
                 })
                 .Default([](auto) { return std::nullopt; });
-  if (fn)
-    return emitMathFn(op, *fn, precise);
+  return fn ? std::optional(std::pair(*fn, precise)) : std::nullopt;
+}
+
+std::optional<LogicalResult> Emitter::emitMath(mlir::Operation *op) {
+  namespace math = mlir::math;
+  if (auto fn = mathFunction(op, options.precise_math))
+    return emitMathFn(op, fn->first, fn->second);
   auto unary = [&](Intrinsic::ID id) {
     return mapLanes(op, [&, id](llvm::ArrayRef<V> a) { return b.CreateUnaryIntrinsic(id, a[0]); });
   };
@@ -382,8 +448,22 @@ static llvm::CmpInst::Predicate predicate(arith::CmpFPredicate p) {
   return llvm::CmpInst::BAD_FCMP_PREDICATE;
 }
 
+/// Whether `op` would compute with 8-bit floats, which can only be moved, converted and multiplied by a dot.
+static bool computesWithFp8(mlir::Operation *op) {
+  if (!mlir::isa<arith::ArithDialect, mlir::math::MathDialect>(op->getDialect()) &&
+      !mlir::isa<tt::ClampFOp, tt::PreciseSqrtOp, tt::PreciseDivFOp>(op))
+    return false;
+  auto isFp8 = [](mlir::Type type) {
+    return mlir::isa<mlir::Float8E4M3FNType, mlir::Float8E5M2Type>(mlir::getElementTypeOrSelf(type));
+  };
+  return (llvm::any_of(op->getOperandTypes(), isFp8) || llvm::any_of(op->getResultTypes(), isFp8)) &&
+         !mlir::isa<arith::ConstantOp, arith::SelectOp, arith::BitcastOp, arith::ExtFOp, arith::TruncFOp>(op);
+}
+
 std::optional<LogicalResult> Emitter::emitElementwise(mlir::Operation *op) {
   using Args = llvm::ArrayRef<V>;
+  if (computesWithFp8(op))
+    return op->emitOpError("computes with 8-bit floats: convert them with tt.fp_to_fp first");
   if (op->getNumResults() == 1 && op->getNumRegions() == 0)
     if (auto result = emitMath(op))
       return result;
@@ -490,18 +570,25 @@ std::optional<LogicalResult> Emitter::emitElementwise(mlir::Operation *op) {
       .Case<arith::ExtSIOp>([&](auto) { return cast(I::SExt); })
       .Case<arith::ExtUIOp>([&](auto) { return cast(I::ZExt); })
       .Case<arith::TruncIOp>([&](auto) { return cast(I::Trunc); })
-      .Case<arith::ExtFOp>([&](auto) { return cast(I::FPExt); })
+      .Case<arith::ExtFOp>([&](auto o) {
+        auto fp8 = emitFp8Cast(o, false);
+        return fp8 ? *fp8 : cast(I::FPExt);
+      })
       .Case<arith::SIToFPOp>([&](auto) { return cast(I::SIToFP); })
       .Case<arith::UIToFPOp>([&](auto) { return cast(I::UIToFP); })
       .Case<arith::FPToSIOp>([&](auto) { return toInt(true); })
       .Case<arith::FPToUIOp>([&](auto) { return toInt(false); })
       .Case<arith::TruncFOp>([&](auto o) {
         bool towardZero = o.getRoundingmode() == arith::RoundingMode::toward_zero;
+        if (auto fp8 = emitFp8Cast(o, towardZero))
+          return *fp8;
         llvm::Type *to = valueType(o.getType());
         return mapLanes(op, [&, to, towardZero](Args a) { return truncateFloat(a[0], to, towardZero); });
       })
       .Case<tt::FpToFpOp>([&](auto o) {
         bool towardZero = o.getRounding() == tt::RoundingMode::RTZ;
+        if (auto fp8 = emitFp8Cast(o, towardZero))
+          return *fp8;
         llvm::Type *to = valueType(o.getType());
         return mapLanes(op, [&, to, towardZero](Args a) -> V {
           unsigned from = a[0]->getType()->getScalarSizeInBits(), width = to->getScalarSizeInBits();

@@ -38,6 +38,9 @@ LogicalResult Emitter::emitKernel(mlir::FunctionOpInterface kernel, unsigned sha
   if (!isSymbolName(kernel.getName()))
     return kernel.emitError() << "'" << kernel.getName()
                               << "' cannot be a kernel's name: use letters, digits and _, no digit first";
+  if (kernel.getName().starts_with("_Z") || kernel.getName().starts_with("__"))
+    return kernel.emitError() << "'" << kernel.getName()
+                              << "' cannot be a kernel's name: _Z and __ begin those of libraries";
   llvm::SmallVector<llvm::Type *> types;
   for (mlir::Type type : kernel.getArgumentTypes()) {
     llvm::Type *scalar = mlir::isa<tt::PointerType, mlir::IntegerType, mlir::FloatType>(type) ? scalarType(type) : nullptr;
@@ -48,7 +51,7 @@ LogicalResult Emitter::emitKernel(mlir::FunctionOpInterface kernel, unsigned sha
   llvm::SmallVector<V> args;
   function = target.createKernel(llvmModule, b, kernel.getName(), types, args, options, sharedBytes);
   if (options.line_info) {
-    debug = std::make_unique<DebugInfo>(llvmModule, *function, kernel.getLoc(), llvmModule.getTargetTriple().isNVPTX());
+    debug = std::make_unique<DebugInfo>(llvmModule, *function, kernel.getLoc(), target.lineDirectivesOnly());
     b.SetCurrentDebugLocation(debug->locate(kernel.getLoc()));
   }
   for (auto [argument, value] : llvm::zip_equal(kernel.getArguments(), args))
@@ -83,13 +86,15 @@ llvm::Type *Emitter::scalarType(mlir::Type type) {
       .Case<mlir::IndexType>([&](auto) { return b.getInt64Ty(); })
       .Case<mlir::Float16Type>([&](auto) { return b.getHalfTy(); })
       .Case<mlir::BFloat16Type>([&](auto) { return b.getBFloatTy(); })
+      .Case<mlir::Float8E4M3FNType, mlir::Float8E5M2Type>([&](auto) { return b.getInt8Ty(); })
       .Case<mlir::Float32Type>([&](auto) { return b.getFloatTy(); })
       .Case<mlir::Float64Type>([&](auto) { return b.getDoubleTy(); })
       .Case<tt::PointerType>([&](auto t) -> llvm::Type * {
         bool global = t.getAddressSpace() == 1 && scalarType(t.getPointeeType());
         return global ? b.getPtrTy(target.globalAddressSpace()) : nullptr;
       })
-      .Case<ttg::MemDescType>([&](auto) { return b.getInt32Ty(); }) // byte offset of the buffer
+      .Case<ttg::MemDescType>([&](auto) { return b.getInt32Ty(); }) // of both offsets, see Shared.cpp
+      .Case<ttg::AsyncTokenType>([&](auto) { return b.getInt1Ty(); }) // of no value
       .Default([](auto) { return nullptr; });
 }
 
@@ -111,7 +116,11 @@ const LinearLayout &Emitter::layoutOf(mlir::Type tensor) {
 }
 
 unsigned Emitter::numValues(mlir::Type type) {
-  return mlir::isa<mlir::RankedTensorType>(type) ? layoutOf(type).size(HwDim::Register) : 1;
+  if (mlir::isa<ttg::MemDescType>(type))
+    return 2;
+  if (mlir::isa<ttg::AsyncTokenType>(type))
+    return 0;
+  return mlir::isa<mlir::RankedTensorType>(type) && !oneElement ? layoutOf(type).size(HwDim::Register) : 1;
 }
 
 llvm::ArrayRef<V> Emitter::get(mlir::Value v) { return values.find(v)->second; }
@@ -199,23 +208,24 @@ V Emitter::at(const Base &base, uint64_t offset) {
                               : b.CreateOr(base.value, constant(offset), "", true);
 }
 
-V Emitter::isFirstCopy(uint64_t freeLanes, uint64_t freeWarps) {
-  V first = nullptr;
-  auto require = [&](V id, uint64_t bits) {
-    V is = b.CreateICmpEQ(b.CreateAnd(id, llvm::ConstantInt::get(id->getType(), bits)),
-                          llvm::ConstantInt::get(id->getType(), 0));
-    first = first ? b.CreateAnd(first, is) : is;
+V Emitter::isThread(uint64_t laneMask, uint64_t warpMask, uint64_t ofLane, uint64_t ofWarp) {
+  V is = nullptr;
+  auto require = [&](V id, uint64_t mask, uint64_t value) {
+    V same = b.CreateICmpEQ(b.CreateAnd(id, llvm::ConstantInt::get(id->getType(), mask)),
+                            llvm::ConstantInt::get(id->getType(), value));
+    is = is ? b.CreateAnd(is, same) : same;
   };
   if (thread) {
-    if (uint64_t bits = freeLanes | freeWarps << llvm::Log2_32(target.warpSize()))
-      require(thread, bits);
-    return first;
+    unsigned laneBits = llvm::Log2_32(target.warpSize());
+    if (uint64_t mask = laneMask | warpMask << laneBits)
+      require(thread, mask, ofLane | ofWarp << laneBits);
+    return is;
   }
-  if (freeLanes)
-    require(lane, freeLanes);
-  if (freeWarps)
-    require(target.splat(b, warp), freeWarps);
-  return first;
+  if (laneMask)
+    require(lane, laneMask, ofLane);
+  if (warpMask)
+    require(target.splat(b, warp), warpMask, ofWarp);
+  return is;
 }
 
 // ---- control flow ---------------------------------------------------------------------------------------------------
@@ -253,9 +263,12 @@ void Emitter::addIncoming(llvm::ArrayRef<llvm::PHINode *> phis, llvm::ArrayRef<V
 }
 
 LogicalResult Emitter::emitBlock(mlir::Block &block) {
-  for (mlir::Operation &op : block)
-    if (failed(emitOp(&op)))
+  for (auto it = block.begin(); it != block.end();) {
+    llvm::SmallVector<mlir::Operation *> chain = longChain(&*it);
+    if (failed(chain.empty() ? emitOp(&*it) : emitChain(chain)))
       return failure();
+    std::advance(it, std::max<size_t>(chain.size(), 1));
+  }
   return success();
 }
 
@@ -427,9 +440,14 @@ LogicalResult Emitter::emitOp(mlir::Operation *op) {
     if (auto tensor = mlir::dyn_cast<mlir::RankedTensorType>(type); tensor && !tensor.getEncoding())
       return op->emitError() << "a tile without an encoding cannot be lowered: convert to ttgir first";
   }
+  bool waits = op->getNumRegions() || op->hasTrait<mlir::OpTrait::IsTerminator>() ||
+               (!mlir::isa<ttg::AsyncCopyGlobalToLocalOp>(op) && !mlir::isMemoryEffectFree(op));
+  if (waits && !startedCopies.empty())
+    flushCopies();
   if (scalarsAreLanes && op->getNumRegions())
     return op->emitOpError("cannot be lowered inside a combine region: lanes would part ways");
-  for (auto family : {&Emitter::emitElementwise, &Emitter::emitShapeOp, &Emitter::emitSharedOp})
+  for (auto family : {&Emitter::emitElementwise, &Emitter::emitShapeOp, &Emitter::emitSharedOp, &Emitter::emitAsyncOp,
+                      &Emitter::emitMatrixOp})
     if (auto result = (this->*family)(op))
       return *result;
 

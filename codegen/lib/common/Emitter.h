@@ -18,6 +18,10 @@ class IfOp;
 class WhileOp;
 } // namespace mlir::scf
 
+namespace tessera::ttng {
+class WarpGroupDotOp;
+}
+
 namespace tessera::codegen {
 
 class DebugInfo;
@@ -35,8 +39,14 @@ inline uint64_t registerImage(const LinearLayout &layout, unsigned reg) {
   return image;
 }
 
+/// A predicate known to be true is none.
+V simplify(V predicate);
+AccessHints hintsOf(tt::CacheModifier cache, tt::EvictionPolicy evict, bool isVolatile);
+
 /// Every assembler takes the name: letters, digits, _ and $, no digit first. LLVM ends the process over others.
 bool isSymbolName(llvm::StringRef name);
+/// The float function that a math op, or a division or square root, is, and whether precisely.
+std::optional<std::pair<MathFn, bool>> mathFunction(mlir::Operation *op, bool precise);
 
 class Emitter {
 public:
@@ -74,8 +84,10 @@ private:
   /// base ^ constant, in a form that address selection can split into base + immediate wherever no carry is possible.
   V at(const Base &base, uint64_t constant);
   V applyBits(llvm::ArrayRef<uint64_t> bases, V id, uint64_t &mask);
-  /// i1 lane value: this lane and warp hold the first copy; nullptr when there are no copies.
-  V isFirstCopy(uint64_t freeLanes, uint64_t freeWarps);
+  /// i1 lane value: (this lane & laneMask) == ofLane and the same of the warp; nullptr when all are meant.
+  V isThread(uint64_t laneMask, uint64_t warpMask, uint64_t ofLane, uint64_t ofWarp);
+  /// The same: this lane and warp hold the first copy.
+  V isFirstCopy(uint64_t freeLanes, uint64_t freeWarps) { return isThread(freeLanes, freeWarps, 0, 0); }
   V constant(uint64_t value); ///< i32 lane value
 
   // ---- control flow (Emitter.cpp) -----------------------------------------------------------------------------------
@@ -97,13 +109,19 @@ private:
   std::optional<mlir::LogicalResult> emitMath(mlir::Operation *op);
   mlir::LogicalResult mapLanes(mlir::Operation *op, llvm::function_ref<V(llvm::ArrayRef<V>)> fn);
   mlir::LogicalResult emitMathFn(mlir::Operation *op, MathFn fn, bool precise);
+  llvm::SmallVector<mlir::Operation *> longChain(mlir::Operation *first); // ElementwiseChain.cpp
+  mlir::LogicalResult emitChain(llvm::ArrayRef<mlir::Operation *> chain);
   mlir::LogicalResult emitConstant(mlir::Operation *op, mlir::Attribute value);
   mlir::LogicalResult emitExternCall(tt::ExternElementwiseOp op);
   mlir::LogicalResult emitInlineAsm(tt::ElementwiseInlineAsmOp op);
   V math(MathFn fn, llvm::ArrayRef<V> args, bool precise);
+  llvm::Function *mathAnywhere(MathFn fn, llvm::ArrayRef<V> like);
   V divide(V a, V b, bool isSigned, bool remainder);
   V floatToInt(V v, llvm::Type *to, bool isSigned);
   V truncateFloat(V v, llvm::Type *to, bool towardZero);
+  /// A cast to or from an 8-bit float (Fp8.cpp); nothing where `op` is none.
+  std::optional<mlir::LogicalResult> emitFp8Cast(mlir::Operation *op, bool towardZero);
+  V fromFp8(V v, mlir::Type from, llvm::Type *to);
 
   // ---- memory (Memory.cpp) ------------------------------------------------------------------------------------------
   mlir::LogicalResult emitLoad(tt::LoadOp op);
@@ -139,14 +157,68 @@ private:
   void convertThroughShared(ttg::ConvertLayoutOp op, const ConversionPlan &plan, unsigned scratch,
                             llvm::ArrayRef<V> source, Lanes &result);
   void applySelect(const ConversionPlan::Select &step, Lanes &registers);
-  V byteOffset(const Base &base, uint64_t constantElements, unsigned elementBytes, unsigned scratch);
+  /// (base ^ constantElements) * elementBytes + start, with all that is constant added last: it becomes the immediate of
+  /// the access.
+  V byteOffset(const Base &base, uint64_t constantElements, unsigned elementBytes, V start);
+  V addLast(V sum, V term); ///< sum + term, with the sum's constant again last
 
   // ---- shared memory (Shared.cpp) -----------------------------------------------------------------------------------
-  mlir::LogicalResult forEachSharedAccess(mlir::Operation *op, mlir::Value tile, mlir::Value buffer,
-                                          llvm::function_ref<void(llvm::ArrayRef<unsigned>, V)> fn);
-  mlir::LogicalResult storeTile(mlir::Operation *op, mlir::Value tile, mlir::Value buffer);
+  /// A tile and the buffer it is read from or written to: position -> offset in elements, and where that begins.
+  struct SharedTile {
+    LinearLayout offsets;
+    Base base;                       ///< of offsets and of a view that is no constant
+    uint64_t view = 0, viewMask = 0; ///< offset of the view, where constant; bits that it may have
+    V movingView = nullptr;          ///< offset of the view where it is no constant (uniform)
+    V start = nullptr;               ///< byte offset of the allocation (uniform)
+    unsigned elementBytes = 1;
+    ttg::PaddedSharedEncodingAttr padded;
+  };
+  SharedTile placeOf(const LinearLayout &layout, mlir::Value buffer); ///< without base
+  SharedTile sharedTile(const LinearLayout &layout, mlir::Value buffer);
+  Base baseIn(const SharedTile &tile, const LinearLayout &offsets);
+  /// Byte offset (lane value) of the register whose image in tile.offsets is `image`.
+  V sharedOffset(const SharedTile &tile, uint64_t image);
+  llvm::SmallVector<unsigned> vectorBits(const SharedTile &tile, unsigned maxBytes = 16);
+  void forEachSharedAccess(const SharedTile &tile, llvm::ArrayRef<unsigned> vectorBits,
+                           llvm::function_ref<void(llvm::ArrayRef<unsigned>, V)> fn);
+  void storeTile(mlir::Value tile, mlir::Value buffer);
+  void loadTile(mlir::Value tile, mlir::Value buffer);
+  void loadMatrices(const MatrixAccess &access, llvm::Type *memory, llvm::Type *scalar,
+                    llvm::function_ref<V(uint64_t)> byteOffsetOf,
+                    llvm::function_ref<Lanes(llvm::ArrayRef<unsigned>)> tagsOf, Lanes &result);
+  void storeMatrices(const MatrixAccess &access, llvm::ArrayRef<V> values, llvm::Type *memory,
+                     llvm::function_ref<V(uint64_t)> byteOffsetOf,
+                     llvm::function_ref<Lanes(llvm::ArrayRef<unsigned>)> tagsOf);
+  unsigned bufferStride(ttg::MemDescIndexOp op);
   Lanes tagsOf(mlir::Value tile, mlir::Value buffer, llvm::ArrayRef<unsigned> registers);
+  /// `layout` of a tile in the view `buffer` as one of the whole, untransposed allocation, and where the view starts.
+  std::pair<LinearLayout, uint64_t> inAllocation(LinearLayout layout, mlir::Value buffer);
   std::optional<mlir::LogicalResult> emitSharedOp(mlir::Operation *op);
+
+  // ---- matrix products (Dot.cpp) and asynchronous copies (AsyncCopy.cpp) --------------------------------------------
+  std::optional<mlir::LogicalResult> emitMatrixOp(mlir::Operation *op);
+  mlir::LogicalResult emitDot(tt::DotOp op);
+  mlir::LogicalResult emitWarpGroupDot(ttng::WarpGroupDotOp op);
+  class DotOperand;
+  mlir::LogicalResult emitLocalDot(ttg::LocalDotOp op); ///< LocalDot.cpp
+  llvm::SmallVector<V> descriptors(mlir::Value buffer, const WgmmaOperand &operand, llvm::ArrayRef<uint64_t> origins,
+                                   const LinearLayout::Bases &warps);
+  V descriptorStart(mlir::Value buffer);
+  /// Elements of one 32-bit word, low ones first, and back.
+  Lanes unpack(V word, llvm::Type *scalar);
+  V pack(llvm::ArrayRef<V> elements);
+  std::optional<mlir::LogicalResult> emitAsyncOp(mlir::Operation *op);
+  mlir::LogicalResult emitAsyncCopy(ttg::AsyncCopyGlobalToLocalOp op);
+  V trueEverywhere(mlir::Value mask);
+  struct AsyncCopy {
+    unsigned bytes;
+    V offset, pointer, active, mask;
+    V everywhere; ///< uniform: mask is true in all lanes; null: not known
+    AccessHints hints;
+    Lanes tags;
+  };
+  llvm::SmallVector<AsyncCopy> startedCopies; ///< not yet emitted
+  void flushCopies();
 
   mlir::ModuleOp module;
   const compile_options &options;
@@ -159,10 +231,12 @@ private:
   V lane = nullptr, warp = nullptr, thread = nullptr; ///< ids, computed in the entry block
   llvm::BumpPtrAllocator storage; ///< of the lanes in `values`: get() stays valid while more values are set
   llvm::DenseMap<mlir::Value, llvm::ArrayRef<V>> values;
+  llvm::DenseMap<V, std::pair<V, unsigned>> wordOf; ///< elements that unpack took out of a word, and which
   llvm::DenseMap<mlir::Type, std::unique_ptr<LinearLayout>> layouts;
   llvm::DenseMap<mlir::Type, Base> bases; ///< of make_range results: one index computation per layout
   llvm::SmallVector<Lanes, 2> yielded;    ///< operands of the terminator met last, per enclosing region
   bool scalarsAreLanes = false;           ///< inside a combine region a scalar of the IR is a lane value
+  bool oneElement = false;                ///< inside a function of one element: a tensor is one lane value
   unsigned callDepth = 0;
   llvm::SmallVector<std::string> libraryPaths;
 };

@@ -31,8 +31,11 @@ static EvictionPolicy evictionOf(tt::EvictionPolicy e) {
   return EvictionPolicy::Normal;
 }
 
-/// A predicate known to be true is none.
-static V simplify(V predicate) {
+AccessHints hintsOf(tt::CacheModifier cache, tt::EvictionPolicy evict, bool isVolatile) {
+  return {cacheOf(cache), evictionOf(evict), isVolatile};
+}
+
+V simplify(V predicate) {
   auto *known = llvm::dyn_cast_or_null<llvm::Constant>(predicate);
   return known && known->isAllOnesValue() ? nullptr : predicate;
 }

@@ -144,7 +144,7 @@ LogicalResult Emitter::reduceWarps(tt::ReduceOp op, const ReductionPlan &plan, l
   V first = isFirstCopy(plan.idleLanes, plan.idleWarps);
   for (auto [r, tuple] : llvm::enumerate(results))
     for (auto [i, v] : llvm::enumerate(tuple))
-      target.storeShared(b, memory[i], byteOffset(store, registerImage(stored, r), bytes[i], area[i]), first,
+      target.storeShared(b, memory[i], byteOffset(store, registerImage(stored, r), bytes[i], b.getInt32(area[i])), first,
                          {toMemory(v, memory[i])}, {});
   target.barrier(b);
 
@@ -181,7 +181,7 @@ LogicalResult Emitter::reduceWarps(tt::ReduceOp op, const ReductionPlan &plan, l
     llvm::SmallVector<Lanes> items(loads * vector);
     for (unsigned i = 0; i < memory.size(); ++i)
       for (unsigned l = 0; l < loads; ++l) {
-        V offset = byteOffset(load, registerImage(loaded, r) | l * vector, bytes[i], area[i]);
+        V offset = byteOffset(load, registerImage(loaded, r) | l * vector, bytes[i], b.getInt32(area[i]));
         for (auto [k, v] : llvm::enumerate(target.loadShared(b, memory[i], vector, offset, nullptr, {})))
           items[l * vector + k].push_back(fromMemory(v, scalarType(op.getSrcs()[i].getType())));
       }

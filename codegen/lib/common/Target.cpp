@@ -1,8 +1,6 @@
 // Targets by name, and the facts about them that need no LLVM.
 #include "../cpu/HostCpu.h"
 
-#include "tessera/codegen/TargetInfo.h"
-
 #include <algorithm>
 #include <fmt/format.h>
 #include <span>
@@ -59,6 +57,12 @@ unsigned target::max_shared_bytes() const {
   return kind == target_kind::cpu ? 1024 * KiB : 48 * KiB;
 }
 
+int target::default_num_stages() const {
+  if (kind == target_kind::cpu && arch.empty())
+    return 1; // no copies run by themselves
+  return kind == target_kind::cuda || knows(nvidiaArchs, arch) ? 3 : 2;
+}
+
 std::string target::str() const {
   switch (kind) {
   case target_kind::cpu: return arch.empty() ? "cpu" : "cpu:emulate=" + arch;
@@ -98,19 +102,4 @@ target parse_target(std::string_view text) {
   return {cuda ? target_kind::cuda : target_kind::hip, std::string(tail)};
 }
 
-namespace codegen {
-
-std::unique_ptr<TargetInfo> createTargetInfo(const target &t, const compile_options &options) {
-  switch (t.kind) {
-  case target_kind::cpu: return createCpuTargetInfo(t, options);
-  case target_kind::cuda: return createNvidiaTargetInfo(t, options);
-  case target_kind::hip: break;
-  }
-  throw error(stage::codegen,
-              fmt::format("no code can be made for target '{}' yet: cpu:emulate={} executes the same decisions "
-                          "on the CPU",
-                          t.str(), t.arch.empty() ? "gfx942" : t.arch));
-}
-
-} // namespace codegen
 } // namespace tessera

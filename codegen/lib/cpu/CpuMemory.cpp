@@ -5,6 +5,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Sequence.h"
 #include "llvm/ADT/SmallVectorExtras.h"
+#include "llvm/Analysis/VectorUtils.h"
 
 #include <cstddef>
 
@@ -134,38 +135,42 @@ void CpuTargetInfo::perLaneStore(B &b, V ptrs, V pred, V value, unsigned alignme
 
 // ---- checked accesses ---------------------------------------------------------------------------------------------
 
+Constant *CpuTargetInfo::accessOf(B &b, unsigned elemBytes, unsigned vec, unsigned alignment, unsigned run) {
+  Constant *access = ConstantStruct::getAnon({b.getInt32(lanes), b.getInt32(elemBytes), b.getInt32(vec),
+                                              b.getInt32(alignment), b.getInt32(run), site(b, false)});
+  return privateConstant(*kernel->getParent(), access, "access");
+}
+
+V CpuTargetInfo::toSlot(B &b, StringRef purpose, ArrayRef<V> values) {
+  Type *type = values[0]->getType();
+  V memory = slot(b, purpose, ArrayType::get(type, values.size()));
+  for (auto [i, value] : enumerate(values))
+    b.CreateStore(value, b.CreateConstInBoundsGEP1_32(type, memory, i));
+  return memory;
+}
+
+SmallVector<V> CpuTargetInfo::fromSlot(B &b, V memory, Type *type, unsigned count) {
+  SmallVector<V> values;
+  for (unsigned i = 0; i < count; ++i)
+    values.push_back(b.CreateLoad(type, b.CreateConstInBoundsGEP1_32(type, memory, i)));
+  return values;
+}
+
 SmallVector<V> CpuTargetInfo::checkedAccess(B &b, StringRef helper, Type *elem, unsigned vec, V address, V pred,
                                             ArrayRef<V> tags, ArrayRef<V> data, unsigned alignment, bool run) {
   Type *vector = laneType(elem);
   unsigned bytes = storeBytes(elem);
   bool isLoad = helper.ends_with("load");
-  Constant *access =
-      ConstantStruct::getAnon({b.getInt32(lanes), b.getInt32(bytes), b.getInt32(vec), b.getInt32(alignment),
-                               b.getInt32(run ? bytes * vec : 0), site(b, false)});
-  auto *constant =
-      new GlobalVariable(*kernel->getParent(), access->getType(), true, GlobalValue::PrivateLinkage, access, "access");
-  constant->setUnnamedAddr(GlobalValue::UnnamedAddr::Global);
-  auto write = [&](StringRef purpose, ArrayRef<V> values) -> V {
-    Type *type = values[0]->getType();
-    V memory = slot(b, purpose, ArrayType::get(type, values.size()));
-    for (auto [i, value] : enumerate(values))
-      b.CreateStore(value, b.CreateConstInBoundsGEP1_32(type, memory, i));
-    return memory;
-  };
-  V tagMemory = tags.size() == vec ? write("tags", tags) : ConstantPointerNull::get(b.getPtrTy());
+  V tagMemory = tags.size() == vec ? toSlot(b, "tags", tags) : ConstantPointerNull::get(b.getPtrTy());
   // What all lanes load needs no initial value.
-  V dataMemory = isLoad && !pred ? slot(b, "data", ArrayType::get(vector, vec)) : write("data", data);
-  SmallVector<V> args = {context, constant, laneMask(b, pred),
-                         run ? firstLane(b, address) : write("address", {address})};
+  V dataMemory = isLoad && !pred ? slot(b, "data", ArrayType::get(vector, vec)) : toSlot(b, "data", data);
+  SmallVector<V> args = {context, accessOf(b, bytes, vec, alignment, run ? bytes * vec : 0), laneMask(b, pred),
+                         run ? firstLane(b, address) : toSlot(b, "address", {address})};
   if (!address->getType()->getScalarType()->isPointerTy())
     args.push_back(tagMemory);
   args.push_back(dataMemory);
   call(b, helper, args);
-  SmallVector<V> result;
-  if (isLoad)
-    for (unsigned i = 0; i < vec; ++i)
-      result.push_back(b.CreateLoad(vector, b.CreateConstInBoundsGEP1_32(vector, dataMemory, i)));
-  return result;
+  return isLoad ? fromSlot(b, dataMemory, vector, vec) : SmallVector<V>();
 }
 
 // ---- global memory ------------------------------------------------------------------------------------------------
@@ -198,6 +203,20 @@ static V interleave(Builder &b, ArrayRef<V> values) {
   return b.CreateShuffleVector(level[0], from);
 }
 
+/// The reverse of interleave.
+static SmallVector<V> deinterleave(Builder &b, V run, unsigned vec) {
+  if (vec == 1)
+    return {run};
+  SmallVector<V> values;
+  for (unsigned i = 0, lanes = cast<FixedVectorType>(run->getType())->getNumElements() / vec; i < vec; ++i) {
+    SmallVector<int> from;
+    for (unsigned lane = 0; lane < lanes; ++lane)
+      from.push_back(lane * vec + i);
+    values.push_back(b.CreateShuffleVector(run, from));
+  }
+  return values;
+}
+
 SmallVector<V> CpuTargetInfo::loadGlobal(B &b, Type *elem, unsigned vec, V ptr, V pred, ArrayRef<V> other,
                                          const AccessHints &hints) {
   if (isSmallFloat(elem))
@@ -213,8 +232,8 @@ SmallVector<V> CpuTargetInfo::loadGlobal(B &b, Type *elem, unsigned vec, V ptr, 
     return checkedAccess(b, "tessera_cpu_global_load", elem, vec, ptr, pred, {}, initial, needed,
                          hints.contiguousLanes);
   }
-  SmallVector<V> result;
   if (!hints.contiguousLanes) {
+    SmallVector<V> result;
     for (unsigned i = 0; i < vec; ++i)
       result.push_back(perLaneLoad(b, elem, i ? b.CreateConstGEP1_32(elem, ptr, i) : ptr, pred, initial[i],
                                    i ? std::min(hints.alignment, bytes) : hints.alignment));
@@ -223,13 +242,7 @@ SmallVector<V> CpuTargetInfo::loadGlobal(B &b, Type *elem, unsigned vec, V ptr, 
   Type *vector = FixedVectorType::get(elem, lanes * vec);
   V run = runLoad(b, vector, firstLane(b, ptr), pred && vec > 1 ? repeatLanes(b, pred, vec) : pred,
                   interleave(b, initial), hints);
-  for (unsigned i = 0; vec > 1 && i < vec; ++i) {
-    SmallVector<int> from;
-    for (unsigned lane = 0; lane < lanes; ++lane)
-      from.push_back(lane * vec + i);
-    result.push_back(b.CreateShuffleVector(run, from));
-  }
-  return vec > 1 ? result : SmallVector<V>{run};
+  return deinterleave(b, run, vec);
 }
 
 void CpuTargetInfo::storeGlobal(B &b, Type *elem, V ptr, V pred, ArrayRef<V> values, const AccessHints &hints) {
@@ -278,6 +291,103 @@ void CpuTargetInfo::storeUniform(B &b, V ptr, V pred, V value, const AccessHints
 
 // ---- shared memory ------------------------------------------------------------------------------------------------
 
+/// A lane value that grows evenly from lane to lane: scalar + constant + lane * step.
+struct LaneRun {
+  V scalar = nullptr; ///< null: 0
+  int64_t constant = 0, step = 0;
+};
+
+/// Bits that a scalar may have set. LLVM's analysis would believe a loop's phi before its last value is known.
+static uint32_t possibleBits(V v, unsigned depth = 0) {
+  if (auto *number = dyn_cast<ConstantInt>(v))
+    return number->getZExtValue();
+  auto *op = dyn_cast<BinaryOperator>(v);
+  if (!op || depth == 8)
+    return ~0u;
+  auto operand = [&](unsigned i) { return possibleBits(op->getOperand(i), depth + 1); };
+  auto *amount = dyn_cast<ConstantInt>(op->getOperand(1));
+  switch (op->getOpcode()) {
+  case Instruction::And: return operand(0) & operand(1);
+  case Instruction::Or:
+  case Instruction::Xor: return operand(0) | operand(1);
+  case Instruction::Shl: return amount ? operand(0) << amount->getZExtValue() : ~0u;
+  case Instruction::LShr: return amount ? operand(0) >> amount->getZExtValue() : ~0u;
+  default: return ~0u;
+  }
+}
+
+/// What an i32 lane value is, where its expression says that; nothing where it does not. Offsets do not overflow.
+static std::optional<LaneRun> laneRun(Builder &b, V v) {
+  unsigned lanes = cast<FixedVectorType>(v->getType())->getNumElements();
+  if (V scalar = getSplatValue(v)) {
+    if (auto *number = dyn_cast<ConstantInt>(scalar))
+      return LaneRun{nullptr, number->getSExtValue(), 0};
+    return LaneRun{scalar, 0, 0};
+  }
+  if (auto *data = dyn_cast<ConstantDataVector>(v)) {
+    auto at = [&](unsigned lane) { return cast<ConstantInt>(data->getElementAsConstant(lane))->getSExtValue(); };
+    LaneRun run{nullptr, at(0), at(1) - at(0)};
+    for (unsigned lane = 2; lane < lanes; ++lane)
+      if (at(lane) != run.constant + run.step * lane)
+        return std::nullopt;
+    return run;
+  }
+  auto *op = dyn_cast<BinaryOperator>(v);
+  if (!op)
+    return std::nullopt;
+  auto left = laneRun(b, op->getOperand(0)), right = laneRun(b, op->getOperand(1));
+  if (!left || !right)
+    return std::nullopt;
+  auto combined = [&](auto join) -> V {
+    return !left->scalar ? right->scalar : !right->scalar ? left->scalar : join(left->scalar, right->scalar);
+  };
+  switch (op->getOpcode()) {
+  case Instruction::Or:
+    if (!cast<PossiblyDisjointInst>(op)->isDisjoint())
+      return std::nullopt;
+    [[fallthrough]];
+  case Instruction::Add:
+    return LaneRun{combined([&](V x, V y) { return b.CreateAdd(x, y, "", true, true); }),
+                   left->constant + right->constant, left->step + right->step};
+  case Instruction::Shl:
+    if (right->scalar || right->step)
+      return std::nullopt;
+    return LaneRun{left->scalar ? b.CreateShl(left->scalar, right->constant, "", true, true) : nullptr,
+                   left->constant << right->constant, left->step * (int64_t(1) << right->constant)};
+  case Instruction::Xor: {
+    // Where no bit meets another it is a sum; where only scalars meet, theirs is an xor.
+    auto bits = [&](const LaneRun &run) {
+      return uint32_t(run.constant) | (run.scalar ? possibleBits(run.scalar) : 0);
+    };
+    auto laneBits = [&](const LaneRun &run) {
+      uint32_t mask = 0;
+      for (unsigned lane = 0; lane < lanes; ++lane)
+        mask |= uint32_t(run.step * lane);
+      return mask;
+    };
+    uint32_t x = bits(*left), y = bits(*right), alongX = laneBits(*left), alongY = laneBits(*right);
+    if ((alongX & (x | y | alongY)) || (alongY & (x | y)) || (left->constant && left->scalar) ||
+        (right->constant && right->scalar))
+      return std::nullopt;
+    int64_t constant = left->constant ^ right->constant;
+    V scalar = combined([&](V s, V t) { return b.CreateXor(s, t); });
+    if (scalar && constant && (x & y)) {
+      scalar = b.CreateXor(scalar, b.getInt32(constant));
+      constant = 0;
+    }
+    return LaneRun{scalar, constant, left->step + right->step};
+  }
+  default: return std::nullopt;
+  }
+}
+
+V CpuTargetInfo::sharedPointer(B &b, const LaneRun &run) {
+  // The constant last: it becomes the displacement of the access.
+  V start =
+      run.scalar ? b.CreateGEP(b.getInt8Ty(), shared, b.CreateZExt(run.scalar, b.getInt64Ty(), "", true)) : shared;
+  return b.CreateConstGEP1_64(b.getInt8Ty(), start, run.constant);
+}
+
 SmallVector<V> CpuTargetInfo::loadShared(B &b, Type *elem, unsigned vec, V offset, V pred, ArrayRef<V> tags) {
   if (isSmallFloat(elem))
     return fromBits(b, loadShared(b, b.getInt16Ty(), vec, offset, pred, tags), elem);
@@ -288,8 +398,20 @@ SmallVector<V> CpuTargetInfo::loadShared(B &b, Type *elem, unsigned vec, V offse
     return checkedAccess(b, "tessera_cpu_shared_load", elem, vec, offset, pred, tags, initial,
                          std::min(bytes * vec, 16u), false);
   }
-  for (unsigned i = 0; i < vec; ++i)
-    result.push_back(perLaneLoad(b, elem, sharedPointers(b, offset, i * bytes), pred, nullptr, bytes));
+  auto run = laneRun(b, offset);
+  AccessHints hints;
+  hints.alignment = bytes;
+  if (run && run->step == 0 && !pred) { // one place: a scalar for all lanes
+    for (unsigned i = 0; i < vec; ++i, run->constant += bytes)
+      result.push_back(splat(b, b.CreateAlignedLoad(elem, sharedPointer(b, *run), Align(bytes))));
+  } else if (run && run->step == vec * bytes) {
+    V wide = pred && vec > 1 ? repeatLanes(b, pred, vec) : pred;
+    V all = runLoad(b, FixedVectorType::get(elem, lanes * vec), sharedPointer(b, *run), wide, nullptr, hints);
+    result = deinterleave(b, all, vec);
+  } else {
+    for (unsigned i = 0; i < vec; ++i)
+      result.push_back(perLaneLoad(b, elem, sharedPointers(b, offset, i * bytes), pred, nullptr, bytes));
+  }
   return result;
 }
 
@@ -300,6 +422,14 @@ void CpuTargetInfo::storeShared(B &b, Type *elem, V offset, V pred, ArrayRef<V> 
   if (emulated) {
     checkedAccess(b, "tessera_cpu_shared_store", elem, vec, offset, pred, tags, values, std::min(bytes * vec, 16u),
                   false);
+    return;
+  }
+  auto run = laneRun(b, offset);
+  if (run && run->step == vec * bytes) {
+    AccessHints hints;
+    hints.alignment = bytes;
+    runStore(b, sharedPointer(b, *run), pred && vec > 1 ? repeatLanes(b, pred, vec) : pred, interleave(b, values),
+             hints);
     return;
   }
   for (unsigned i = 0; i < vec; ++i)

@@ -30,7 +30,11 @@ std::unique_ptr<TargetInfo> createCpuTargetInfo(const target &t, const compile_o
 
 CpuTargetInfo::CpuTargetInfo(const target &t, const compile_options &options)
     : emulated(t.emulated()), counting(options.count_traffic), amd(t.arch.starts_with("gfx")), lanes(t.warp_size()),
-      host(hostCpu()) {}
+      host(hostCpu()) {
+  StringRef arch(t.arch);
+  if (arch.consume_front("sm_"))
+    arch.consumeInteger(10, computeCapability);
+}
 
 // ---- module -------------------------------------------------------------------------------------------------------
 
@@ -57,13 +61,14 @@ Function *CpuTargetInfo::createKernel(Module &m, B &b, StringRef name, ArrayRef<
                                       const compile_options &options, unsigned sharedBytes) {
   LLVMContext &c = m.getContext();
   Type *ptr = PointerType::getUnqual(c);
-  kernel =
-      Function::Create(FunctionType::get(Type::getVoidTy(c), {ptr, ptr}, false), GlobalValue::ExternalLinkage, name, m);
+  kernel = Function::Create(FunctionType::get(Type::getVoidTy(c), {ptr, ptr}, false), GlobalValue::ExternalLinkage,
+                            name + tessera_cpu_entry_suffix, m);
   setVectorAttributes(*kernel);
   kernel->addParamAttr(1, Attribute::NoAlias);
   kernel->getArg(0)->setName("args");
   kernel->getArg(1)->setName("ctx");
   slots.clear();
+  tickets.clear();
   numWarps = std::max(1, options.num_warps);
   b.SetInsertPoint(BasicBlock::Create(c, "entry", kernel));
   context = kernel->getArg(1);
@@ -119,6 +124,15 @@ void CpuTargetInfo::emitMachineCode(Module &m, TargetMachine &tm, compiled_kerne
     out.stages.emplace_back("obj", object.str().str());
 }
 
+std::pair<unsigned, unsigned> CpuTargetInfo::accumulatorBlock(Type *acc) const {
+  if (emulated)
+    return {0, 0};
+  // Half of the registers, AVX-512's being 32, others' 16: the rest is for operands.
+  unsigned vectors = std::max(1u, lanes * acc->getScalarSizeInBits() / 8 / host.vectorBytes);
+  unsigned block = std::max(2u, (host.vectorBytes == 64 ? 16 : 8) / vectors);
+  return {block / 2, 2};
+}
+
 // ---- lanes and warps ----------------------------------------------------------------------------------------------
 
 Type *CpuTargetInfo::laneType(Type *elem) const { return FixedVectorType::get(elem, lanes); }
@@ -159,15 +173,15 @@ V CpuTargetInfo::shuffleIdx(B &b, V v, V index) {
 
 // ---- calls of the executor ----------------------------------------------------------------------------------------
 
-V CpuTargetInfo::call(B &b, StringRef helper, ArrayRef<V> args) {
+V CpuTargetInfo::call(B &b, StringRef helper, ArrayRef<V> args, Type *result) {
   Module &m = *kernel->getParent();
   SmallVector<Type *> types = map_to_vector(args, [](V v) { return v->getType(); });
-  FunctionCallee f = m.getOrInsertFunction(helper, FunctionType::get(b.getVoidTy(), types, false));
+  FunctionCallee f = m.getOrInsertFunction(helper, FunctionType::get(result ? result : b.getVoidTy(), types, false));
   cast<Function>(f.getCallee())->addFnAttr(Attribute::NoUnwind);
   return b.CreateCall(f, args);
 }
 
-static GlobalVariable *privateConstant(Module &m, Constant *value, StringRef name) {
+GlobalVariable *privateConstant(Module &m, Constant *value, StringRef name) {
   auto *global = new GlobalVariable(m, value->getType(), true, GlobalValue::PrivateLinkage, value, name);
   global->setUnnamedAddr(GlobalValue::UnnamedAddr::Global);
   return global;

@@ -9,6 +9,8 @@
 
 namespace tessera::codegen {
 
+struct LaneRun;
+
 class CpuTargetInfo final : public TargetInfo {
 public:
   CpuTargetInfo(const target &t, const compile_options &options);
@@ -43,6 +45,24 @@ public:
   void storeShared(B &b, llvm::Type *elem, V offset, V pred, llvm::ArrayRef<V> values, llvm::ArrayRef<V> tags) override;
   bool wantsTags() const override { return emulated; }
 
+  std::pair<unsigned, unsigned> accumulatorBlock(llvm::Type *acc) const override;
+  // Of emulated NVIDIA GPUs (CpuMatrix.cpp).
+  MatrixFeatures matrixFeatures() const override;
+  llvm::SmallVector<V> mma(B &b, const MmaShape &shape, llvm::ArrayRef<V> a, llvm::ArrayRef<V> bb,
+                           llvm::ArrayRef<V> c) override;
+  llvm::SmallVector<V> wgmma(B &b, const WgmmaShape &shape, llvm::ArrayRef<V> a, V descB, llvm::ArrayRef<V> c,
+                             V useAcc) override;
+  void wgmmaFence(B &b) override { call(b, "tessera_cpu_wgmma_fence", {context}); }
+  void wgmmaCommit(B &b) override { call(b, "tessera_cpu_wgmma_commit", {context}); }
+  llvm::SmallVector<V> wgmmaWait(B &b, unsigned pending, llvm::ArrayRef<V> values) override;
+  void fenceAsyncShared(B &b) override { call(b, "tessera_cpu_fence_async", {context}); }
+  void asyncCopy(B &b, unsigned bytes, V sharedOffset, V globalPtr, V active, V pred, const AccessHints &hints,
+                 llvm::ArrayRef<V> tags) override;
+  void asyncCommit(B &b) override { call(b, "tessera_cpu_copy_commit", {context}); }
+  void asyncWait(B &b, unsigned pending) override { call(b, "tessera_cpu_copy_wait", {context, b.getInt32(pending)}); }
+  llvm::SmallVector<V> loadMatrix(B &b, unsigned count, bool transposed, V rowOffset, llvm::ArrayRef<V> tags) override;
+  void storeMatrix(B &b, bool transposed, V rowOffset, llvm::ArrayRef<V> registers, llvm::ArrayRef<V> tags) override;
+
   V math(B &b, MathFn fn, llvm::ArrayRef<V> args, bool precise) override;
   void assertTrue(B &b, V cond, llvm::StringRef message) override;
   void print(B &b, llvm::StringRef prefix, llvm::ArrayRef<V> values, llvm::ArrayRef<bool> isSigned, bool hex) override;
@@ -56,26 +76,38 @@ private:
   V runLoad(B &b, llvm::Type *vector, V ptr, V pred, V other, const AccessHints &hints);
   void runStore(B &b, V ptr, V pred, V value, const AccessHints &hints);
   V sharedPointers(B &b, V offset, unsigned bytes);
+  V sharedPointer(B &b, const LaneRun &run);
   /// Calls one of the executor's checked accesses. `data` is what is stored, or what inactive lanes get from a load;
   /// `run`: the lanes' addresses follow one another. Returns what was loaded.
   llvm::SmallVector<V> checkedAccess(B &b, llvm::StringRef helper, llvm::Type *elem, unsigned vec, V address, V pred,
                                      llvm::ArrayRef<V> tags, llvm::ArrayRef<V> data, unsigned alignment, bool run);
   V slot(B &b, llvm::StringRef purpose, llvm::Type *type);
+  V toSlot(B &b, llvm::StringRef purpose, llvm::ArrayRef<V> values); ///< values of one type, one after the other
+  llvm::SmallVector<V> fromSlot(B &b, V memory, llvm::Type *type, unsigned count);
+  /// A constant of the module for one access of the executor.
+  llvm::Constant *accessOf(B &b, unsigned elemBytes, unsigned vec, unsigned alignment, unsigned run);
   V laneMask(B &b, V pred); ///< pred as i64, bit l = lane l; all lanes where null
   llvm::Constant *site(B &b, bool asPointer);
-  V call(B &b, llvm::StringRef helper, llvm::ArrayRef<V> args);
+  V call(B &b, llvm::StringRef helper, llvm::ArrayRef<V> args, llvm::Type *result = nullptr);
+  void countProduct(B &b, uint64_t multiplyAdds);
   void count(B &b, unsigned field, V amount);
   void countLanes(B &b, unsigned field, V pred, unsigned bytesPerLane);
   void countUniform(B &b, unsigned field, V pred, llvm::Type *elem);
 
   bool emulated, counting, amd;
+  unsigned computeCapability = 0; ///< of the emulated NVIDIA GPU
   unsigned lanes, numWarps = 1;
   const HostCpu &host;
   // Of the kernel being made.
   llvm::Function *kernel = nullptr;
   V context = nullptr, shared = nullptr, warp = nullptr, program[3] = {}, grid[3] = {};
   llvm::StringMap<V> slots;
+  llvm::SmallVector<V> tickets; ///< results of the last wgmma
+  V ticket = nullptr;           ///< what they are made of
 };
+
+/// A constant of the generated module that nothing outside refers to.
+llvm::GlobalVariable *privateConstant(llvm::Module &m, llvm::Constant *value, llvm::StringRef name);
 
 /// Rewrites what the host's code generator does badly: arithmetic on f16 and bf16 (done in f32 and rounded after each
 /// operation), conversions to them, and vector integer division. `countFlops`: adds float operations to the context's

@@ -143,8 +143,37 @@ bool NvidiaTargetInfo::hasNative(MathFn fn, llvm::Type *) const {
          fn == MathFn::Round;
 }
 
-/// sin(x + quadrant * pi/2) for f32, within 1 ulp of 1 up to |x| = 1e5. sin.approx would be shorter, but is off by
-/// 2^-20.5.
+bool NvidiaTargetInfo::isLongFunction(MathFn fn, llvm::Type *elem, bool precise) const {
+  switch (fn) {
+  case MathFn::Sin:
+  case MathFn::Cos:
+  case MathFn::Tan:
+  case MathFn::Tanh:
+  case MathFn::Erf:
+  case MathFn::Pow: return true;
+  case MathFn::Exp:
+  case MathFn::Exp2:
+  case MathFn::Log:
+  case MathFn::Log2:
+  case MathFn::Log10: return precise || elem->isDoubleTy();
+  default: return false;
+  }
+}
+
+/// Up to here three floats of pi/2 are enough for sineOrCosine.
+constexpr double maxFastAngle = 105615;
+
+V NvidiaTargetInfo::outOfFastRange(B &b, MathFn fn, llvm::ArrayRef<V> args) {
+  V x = args.front();
+  bool limited = (fn == MathFn::Sin || fn == MathFn::Cos) && (x->getType()->isFloatTy() || x->getType()->isBFloatTy());
+  if (!limited)
+    return nullptr; // f16 ends before
+  V magnitude = b.CreateUnaryIntrinsic(Intrinsic::fabs, b.CreateFPExt(x, b.getFloatTy()));
+  return b.CreateFCmpOGT(magnitude, llvm::ConstantFP::get(b.getFloatTy(), maxFastAngle));
+}
+
+/// sin(x + quadrant * pi/2) for f32, within 1 ulp of 1 up to |x| = maxFastAngle. sin.approx would be shorter, but is off
+/// by 2^-20.5.
 static V sineOrCosine(llvm::IRBuilderBase &b, V x, int quadrant) {
   llvm::Type *type = x->getType();
   auto number = [&](double value) { return llvm::ConstantFP::get(type, value); };

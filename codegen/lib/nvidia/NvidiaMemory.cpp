@@ -237,12 +237,12 @@ void NvidiaTargetInfo::storeUniform(B &b, V ptr, V pred, V value, const AccessHi
   storeGlobal(b, value->getType(), ptr, pred ? b.CreateAnd(pred, first) : first, {value}, hints);
 }
 
+/// The terms of a sum get steps of their own: what no iteration of a loop changes is added up outside of it, and a constant at
+/// the end becomes the immediate of the access.
 V NvidiaTargetInfo::sharedPointer(B &b, V offset) {
-  // A constant at the end of the sum gets a step of its own: it becomes the immediate of the access.
   auto *sum = llvm::dyn_cast<llvm::BinaryOperator>(offset);
-  if (sum && sum->getOpcode() == llvm::Instruction::Add && llvm::isa<llvm::ConstantInt>(sum->getOperand(1)))
-    return b.CreateGEP(b.getInt8Ty(), b.CreateGEP(b.getInt8Ty(), sharedMemory, sum->getOperand(0)), sum->getOperand(1));
-  return b.CreateGEP(b.getInt8Ty(), sharedMemory, offset);
+  V pointer = sum && sum->getOpcode() == llvm::Instruction::Add ? sharedPointer(b, sum->getOperand(0)) : sharedMemory;
+  return b.CreateGEP(b.getInt8Ty(), pointer, pointer == sharedMemory ? offset : sum->getOperand(1));
 }
 
 llvm::SmallVector<V> NvidiaTargetInfo::loadShared(B &b, llvm::Type *elem, unsigned vec, V offset, V pred,

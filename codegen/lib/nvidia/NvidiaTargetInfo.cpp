@@ -99,7 +99,7 @@ llvm::Function *NvidiaTargetInfo::createKernel(llvm::Module &m, B &b, llvm::Stri
   if (sharedBytes) {
     sharedMemory =
         new llvm::GlobalVariable(m, llvm::ArrayType::get(b.getInt8Ty(), 0), false, llvm::GlobalValue::ExternalLinkage,
-                                 nullptr, "shared_memory", nullptr, llvm::GlobalValue::NotThreadLocal, 3);
+                                 nullptr, name == "shared_memory" ? "shared_memory_" : "shared_memory", nullptr, llvm::GlobalValue::NotThreadLocal, 3);
     sharedMemory->setAlignment(llvm::Align(16));
   }
   b.SetInsertPoint(llvm::BasicBlock::Create(m.getContext(), "entry", kernel));
@@ -246,6 +246,12 @@ void NvidiaTargetInfo::emitMachineCode(llvm::Module &m, llvm::TargetMachine &tm,
     if (tm.addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::AssemblyFile))
       throw error(stage::internal, "LLVM's NVPTX target cannot write PTX");
     passes.run(m);
+  }
+  // LLVM writes the version it was asked for before the instructions were known; inline PTX may need a later one.
+  constexpr llvm::StringLiteral directive = ".version ";
+  if (size_t at = llvm::StringRef(ptx).find(directive); at != llvm::StringRef::npos) {
+    std::string version = fmt::format("{}.{}", facts.ptx / 10, facts.ptx % 10);
+    std::copy(version.begin(), version.end(), ptx.begin() + at + directive.size());
   }
   out.stages.emplace_back("ptx", std::string(ptx));
   out.times.push_back({"isel", since(start)});

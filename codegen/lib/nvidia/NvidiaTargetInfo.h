@@ -25,6 +25,7 @@ public:
   llvm::Function *createKernel(llvm::Module &m, B &b, llvm::StringRef name, llvm::ArrayRef<llvm::Type *> types,
                                llvm::SmallVectorImpl<V> &args, const compile_options &options,
                                unsigned sharedBytes) override;
+  bool lineDirectivesOnly() const override { return true; }
   void finishKernel(B &b) override { b.CreateRetVoid(); }
   void linkLibraries(llvm::Module &m) const override;
 
@@ -33,6 +34,7 @@ public:
   V firstLane(B &, V lane) override { return lane; }
   V laneId(B &b) override { return b.CreateAnd(thread, 31); }
   V warpId(B &b) override { return b.CreateLShr(thread, 5); }
+  V uniformWarpId(B &b) override { return shuffleIdx(b, warpId(b), b.getInt32(0)); }
   V threadId(B &) override { return thread; }
   V programId(B &b, unsigned axis) override;
   V numPrograms(B &b, unsigned axis) override;
@@ -50,13 +52,35 @@ public:
                                   llvm::ArrayRef<V> tags) override;
   void storeShared(B &b, llvm::Type *elem, V offset, V pred, llvm::ArrayRef<V> values, llvm::ArrayRef<V> tags) override;
 
+  MatrixFeatures matrixFeatures() const override;
+  llvm::SmallVector<V> mma(B &b, const MmaShape &shape, llvm::ArrayRef<V> a, llvm::ArrayRef<V> bb,
+                           llvm::ArrayRef<V> c) override;
+  llvm::SmallVector<V> wgmmaChain(B &b, const WgmmaShape &shape, llvm::ArrayRef<V> a, llvm::ArrayRef<V> descB,
+                                  llvm::ArrayRef<V> c, V useAcc) override;
+  V sharedBaseOfDescriptors(B &b) override;
+  void wgmmaCommit(B &b) override;
+  llvm::SmallVector<V> wgmmaWait(B &b, unsigned pending, llvm::ArrayRef<V> values) override;
+  void fenceAsyncShared(B &b) override;
+  void asyncCopy(B &b, unsigned bytes, V sharedOffset, V globalPtr, V active, V pred, const AccessHints &hints,
+                 llvm::ArrayRef<V> tags) override;
+  void asyncCommit(B &b) override;
+  void asyncWait(B &b, unsigned pending) override;
+  llvm::SmallVector<V> loadMatrix(B &b, unsigned count, bool transposed, V rowOffset,
+                                  llvm::ArrayRef<V> tags) override;
+  void storeMatrix(B &b, bool transposed, V rowOffset, llvm::ArrayRef<V> registers, llvm::ArrayRef<V> tags) override;
+  llvm::SmallVector<V> convertToFp8(B &b, MatrixType to, V low, V high) override;
+  llvm::SmallVector<V> convertFromFp8(B &b, MatrixType from, V low, V high) override;
+
   V math(B &b, MathFn fn, llvm::ArrayRef<V> args, bool precise) override;
   bool hasNative(MathFn fn, llvm::Type *elem) const override;
+  bool isLongFunction(MathFn fn, llvm::Type *elem, bool precise) const override;
+  V outOfFastRange(B &b, MathFn fn, llvm::ArrayRef<V> args) override;
   V floatToInt(B &b, V v, llvm::Type *to, bool isSigned) override;
   bool supportsInlineAsm() const override { return true; }
   void assertTrue(B &b, V cond, llvm::StringRef message) override;
   void print(B &b, llvm::StringRef prefix, llvm::ArrayRef<V> values, llvm::ArrayRef<bool> isSigned, bool hex) override;
 
+  void finishModule(llvm::Module &m, llvm::TargetMachine &tm) const override;
   void emitMachineCode(llvm::Module &m, llvm::TargetMachine &tm, compiled_kernel &out,
                        llvm::StringRef lastStage) const override;
 
@@ -71,6 +95,8 @@ private:
                                       llvm::ArrayRef<V> other, V policy);
   void predicatedStore(B &b, llvm::Twine opcode, llvm::Type *elem, V ptr, V pred, llvm::ArrayRef<V> values, V policy);
   V sharedPointer(B &b, V offset);
+  /// The kernel uses an instruction that needs this version.
+  void requirePtx(unsigned version) { facts.ptx = std::max(facts.ptx, version); }
 
   std::string arch;
   NvidiaArch facts;

@@ -2,6 +2,7 @@
 // The tile language: everything a kernel's author needs, and nothing of how kernels are compiled or launched.
 #include <tessera/dsl/control.h>
 #include <tessera/dsl/debug.h>
+#include <tessera/dsl/dot.h>
 #include <tessera/dsl/dtype.h>
 #include <tessera/dsl/math.h>
 #include <tessera/dsl/memory.h>

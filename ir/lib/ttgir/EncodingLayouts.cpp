@@ -1,4 +1,5 @@
 // What encodings mean: the linear layout of each, and the encoding of the result of a shape operation.
+#include "tessera/ir/LayoutPlans.h"
 #include "tessera/ir/ttgir/Ttgir.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -210,6 +211,71 @@ LinearEncodingAttr LinearEncodingAttr::get(MLIRContext *context, const LinearLay
   return get(context, layout.rank(), registers, lanes, warps, blocks);
 }
 
+// ---- matrix instructions --------------------------------------------------------------------------------------------
+
+/// Fragment of a warp in mma.sync and wgmma (PTX ISA): a quad of lanes holds `width` consecutive elements each along
+/// `inner`, eight quads are eight positions along `outer`; further registers go on along `outer`, then along `inner`.
+static void takeFragment(LayoutBuilder &builder, LinearLayout::Bases &registers, LinearLayout::Bases &lanes,
+                         unsigned inner, unsigned innerSize, unsigned outer, unsigned outerSize, unsigned width) {
+  builder.take(registers, inner, log2of(width), false);
+  builder.take(lanes, inner, 2, true);
+  builder.take(lanes, outer, 3, true);
+  builder.take(registers, outer, log2of(outerSize / 8), false);
+  builder.take(registers, inner, log2of(innerSize / (4 * width)), false);
+}
+
+unsigned NvidiaMmaEncodingAttr::getRank() const { return getWarpsPerCTA().size(); }
+
+SmallVector<unsigned> NvidiaMmaEncodingAttr::getWarpOrder() const {
+  SmallVector<unsigned> order = llvm::to_vector(llvm::seq(getRank()));
+  if (!isWarpGroup())
+    std::reverse(order.begin(), order.end());
+  return order;
+}
+
+LinearLayout NvidiaMmaEncodingAttr::toLinearLayout(ArrayRef<int64_t> shape) const {
+  LayoutBuilder builder(shape);
+  unsigned rank = getRank();
+  LinearLayout::Bases blocks = builder.splitAmongBlocks(getCgaLayout()), registers, lanes, warps;
+  takeFragment(builder, registers, lanes, rank - 1, getInstrN(), rank - 2, 16, 2);
+  for (unsigned dim : getWarpOrder())
+    builder.take(warps, dim, log2of(getWarpsPerCTA()[dim]), true);
+  for (unsigned dim = rank; dim-- > 0;)
+    builder.takeRest(registers, dim);
+  return distributed(shape, registers, lanes, warps, blocks);
+}
+
+DotOperandEncodingAttr DotOperandEncodingAttr::get(MLIRContext *context, unsigned opIdx, NvidiaMmaEncodingAttr parent,
+                                                   unsigned kWidth) {
+  return get(context, opIdx, cast<DistributedEncoding>(Attribute(parent)), kWidth);
+}
+
+unsigned DotOperandEncodingAttr::getRank() const { return getParent().getRank(); }
+NvidiaMmaEncodingAttr DotOperandEncodingAttr::getMma() const { return cast<NvidiaMmaEncodingAttr>(getParent()); }
+
+LinearLayout DotOperandEncodingAttr::toLinearLayout(ArrayRef<int64_t> shape) const {
+  LayoutBuilder builder(shape);
+  NvidiaMmaEncodingAttr mma = getMma();
+  unsigned rank = getRank(), k = getKDim(), other = getOpIdx() == 0 ? rank - 2 : rank - 1;
+  // Programs and warps that differ only in the dimension the operand lacks have the same part of it.
+  SmallVector<unsigned> cga(mma.getCgaLayout());
+  for (size_t i = k; i < cga.size(); i += rank)
+    cga[i] = 0;
+  LinearLayout::Bases blocks = builder.splitAmongBlocks(cga), registers, lanes, warps;
+  takeFragment(builder, registers, lanes, k, 8 * getKWidth(), other, getOpIdx() == 0 ? 16 : 8, getKWidth());
+  for (unsigned dim : mma.getWarpOrder()) {
+    unsigned bits = log2of(mma.getWarpsPerCTA()[dim]);
+    if (dim == k)
+      warps.append(bits, 0);
+    else
+      builder.take(warps, dim, bits, true);
+  }
+  builder.takeRest(registers, k);
+  for (unsigned dim = rank; dim-- > 0;)
+    builder.takeRest(registers, dim);
+  return distributed(shape, registers, lanes, warps, blocks);
+}
+
 // ---- shared encodings -----------------------------------------------------------------------------------------------
 
 unsigned SwizzledSharedEncodingAttr::getRank() const { return getOrder().size(); }
@@ -233,6 +299,65 @@ LinearLayout SwizzledSharedEncodingAttr::toLinearLayout(ArrayRef<int64_t> shape)
 
 Attribute SwizzledSharedEncodingAttr::transpose(ArrayRef<int32_t> order) const {
   return get(getContext(), getVec(), getPerPhase(), getMaxPhase(), renamed(getOrder(), order),
+             permutedBases(getCgaLayout(), order));
+}
+
+SwizzledSharedEncodingAttr chooseSwizzle(RankedTensorType operand, ArrayRef<unsigned> order, bool matrixLoad) {
+  LinearLayout layout = toLinearLayout(operand);
+  unsigned bytes = std::max(1u, tt::bitWidth(operand.getElementType()) / 8);
+  uint64_t rowBytes = operand.getDimSize(order[0]) * bytes;
+  unsigned rows = std::max<uint64_t>(1, 128 / rowBytes); // that the banks hold side by side
+  SwizzledSharedEncodingAttr best;
+  unsigned fewest = UINT_MAX;
+  // Simpler ones first. Whole 16-byte units move, so copies and ldmatrix work on any.
+  for (unsigned perPhase : {rows, 2 * rows, 4 * rows})
+    for (unsigned vecBytes : {16u, 32u, 64u})
+      for (unsigned maxPhase : {1u, 2u, 4u, 8u}) {
+        if (maxPhase > 1 && vecBytes * maxPhase > rowBytes)
+          break;
+        auto candidate = SwizzledSharedEncodingAttr::get(operand.getContext(), std::max(1u, vecBytes / bytes), perPhase,
+                                                         maxPhase, order);
+        unsigned wavefronts =
+            sharedLoadWavefronts(layout, candidate.toLinearLayout(operand.getShape()), bytes, matrixLoad);
+        if (wavefronts < fewest) {
+          best = candidate;
+          fewest = wavefronts;
+        }
+      }
+  return best;
+}
+
+unsigned NvmmaSharedEncodingAttr::getRank() const { return 2; }
+
+NvmmaSharedEncodingAttr NvmmaSharedEncodingAttr::get(MLIRContext *context, ArrayRef<int64_t> shape,
+                                                     ArrayRef<unsigned> order, unsigned elementBitWidth) {
+  uint64_t rowBytes = shape[order[0]] * elementBitWidth / 8;
+  unsigned swizzle = rowBytes < 32 || shape[order[1]] < 8 ? 0 : std::min<uint64_t>(rowBytes, 128);
+  return get(context, swizzle, order[0] == 0, elementBitWidth);
+}
+
+LinearLayout NvmmaSharedEncodingAttr::toLinearLayout(ArrayRef<int64_t> shape) const {
+  LayoutBuilder builder(shape);
+  LinearLayout::Bases blocks = builder.splitAmongBlocks(getCgaLayout()), offsets;
+  unsigned column = getContiguousDim(), row = 1 - column, swizzle = getSwizzlingByteWidth();
+  if (swizzle)
+    builder.take(offsets, column, log2of(swizzle * 8 / getElementBitWidth()), false);
+  else
+    builder.takeRest(offsets, column);
+  size_t rows = offsets.size();
+  builder.takeRest(offsets, row);
+  builder.takeRest(offsets, column);
+  // Rows 1, 2 and 4 of the block also move along it, by 16-byte units.
+  for (unsigned bit = 0; swizzle && bit < std::min(3u, builder.limit[row]); ++bit) {
+    uint64_t unit = (uint64_t(1) << bit) * swizzle / 128 % (swizzle / 16);
+    uint64_t moved = unit * (128 / getElementBitWidth()) & ((uint64_t(1) << builder.limit[column]) - 1);
+    offsets[rows + bit] ^= moved << builder.position[column];
+  }
+  return sharedLayout(shape, offsets, blocks);
+}
+
+Attribute NvmmaSharedEncodingAttr::transpose(ArrayRef<int32_t> order) const {
+  return get(getContext(), getSwizzlingByteWidth(), getTransposed() != (order[0] == 1), getElementBitWidth(),
              permutedBases(getCgaLayout(), order));
 }
 
@@ -294,6 +419,11 @@ LinearLayout toLinearLayout(ArrayRef<int64_t> shape, Attribute encoding) {
   for (unsigned dim = shape.size(); dim-- > 0;)
     builder.takeRest(registers, dim);
   return distributed(shape, registers, {}, {}, {});
+}
+
+LinearLayout allocationLayout(MemDescType type) {
+  auto encoding = cast<SharedEncoding>(type.getEncoding());
+  return encoding.toLinearLayout(type.getAllocShape().take_back(encoding.getRank()));
 }
 
 LinearLayout toLinearLayout(RankedTensorType type) { return toLinearLayout(type.getShape(), type.getEncoding()); }

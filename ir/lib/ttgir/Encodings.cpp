@@ -27,6 +27,14 @@ public:
   }
   bool has(StringRef key) const { return static_cast<bool>(dict.get(key)); }
 
+  ParseResult boolean(StringRef key, bool &value) {
+    auto flag = dyn_cast_or_null<BoolAttr>(get(key));
+    if (!flag)
+      return error(key, "must be true or false");
+    value = flag.getValue();
+    return success();
+  }
+
   ParseResult number(StringRef key, unsigned &value) { return toNumber(get(key), key, value); }
 
   ParseResult list(StringRef key, List &values) {
@@ -320,6 +328,145 @@ void LinearEncodingAttr::print(AsmPrinter &printer) const {
   printer << "}>";
 }
 
+// ---- nvidia_mma -----------------------------------------------------------------------------------------------------
+
+LogicalResult NvidiaMmaEncodingAttr::verify(EmitError emitError, unsigned major, unsigned minor,
+                                            ArrayRef<unsigned> warpsPerCTA, ArrayRef<unsigned> cga,
+                                            ArrayRef<unsigned> instrShape) {
+  if ((major != 2 && major != 3) || minor != 0)
+    return emitError() << "nvidia_mma has version 2.0 (mma.sync) or 3.0 (wgmma), not " << major << "." << minor;
+  unsigned rank = warpsPerCTA.size();
+  if (rank != 2 && (rank != 3 || major != 2))
+    return emitError() << "nvidia_mma of version " << major << " has 2 " << (major == 2 ? "or 3 " : "")
+                       << "dimensions, but warpsPerCTA has " << rank << " entries";
+  if (failed(verifyPowersOfTwo(emitError, "warpsPerCTA", warpsPerCTA, rank, 1024)) ||
+      failed(verifyCga(emitError, cga, rank)))
+    return failure();
+  if (major == 2) {
+    static constexpr unsigned tile[] = {1, 16, 8};
+    if (instrShape != ArrayRef(tile).take_back(rank))
+      return emitError() << "instrShape of nvidia_mma of version 2 is [16, 8], after a 1 for a batch dimension";
+    return success();
+  }
+  if (warpsPerCTA[0] % 4)
+    return emitError() << "wgmma works on groups of 4 warps along the rows, so warpsPerCTA[0] cannot be "
+                       << warpsPerCTA[0];
+  bool known = instrShape.size() == 3 && instrShape[0] == 16 && instrShape[1] >= 8 && instrShape[1] <= 256 &&
+               llvm::isPowerOf2_32(instrShape[1]) && llvm::is_contained({8u, 16u, 32u}, instrShape[2]);
+  if (!known)
+    return emitError() << "instrShape of nvidia_mma of version 3 is [16, N, K] with N a power of two from 8 to 256 and "
+                          "K 8, 16 or 32";
+  return success();
+}
+
+LogicalResult NvidiaMmaEncodingAttr::verifyEncoding(ArrayRef<int64_t> shape, Type, EmitError emitError) const {
+  return verifyTensor(shape, getRank(), emitError);
+}
+
+Attribute NvidiaMmaEncodingAttr::parse(AsmParser &parser, Type) {
+  DictReader reader(parser);
+  unsigned major = 0, minor = 0;
+  List warps, cga, instr;
+  if (reader.open() || reader.number("versionMajor", major) || reader.number("versionMinor", minor) ||
+      reader.list("warpsPerCTA", warps))
+    return {};
+  unsigned rank = warps.size();
+  if (reader.bases("CGALayout", rank, cga) || reader.list("instrShape", instr) || reader.close())
+    return {};
+  return getChecked(reader.emitter(), parser.getContext(), major, minor, Ref(warps), Ref(cga), Ref(instr));
+}
+
+void NvidiaMmaEncodingAttr::print(AsmPrinter &printer) const {
+  printer << "<{versionMajor = " << getVersionMajor() << ", versionMinor = " << getVersionMinor();
+  printList(printer, ", warpsPerCTA", getWarpsPerCTA());
+  printCga(printer, getCgaLayout(), getRank());
+  printList(printer, ", instrShape", getInstrShape());
+  printer << "}>";
+}
+
+// ---- dot_op ---------------------------------------------------------------------------------------------------------
+
+LogicalResult DotOperandEncodingAttr::verify(EmitError emitError, unsigned opIdx, DistributedEncoding parent,
+                                             unsigned kWidth) {
+  if (opIdx > 1)
+    return emitError() << "opIdx of dot_op is 0 (A) or 1 (B), not " << opIdx;
+  auto mma = dyn_cast_or_null<NvidiaMmaEncodingAttr>(parent);
+  if (!mma)
+    return emitError()
+           << "dot_op needs a parent that is the layout of a matrix instruction's accumulators (nvidia_mma)";
+  if (mma.isWarpGroup() && opIdx == 1)
+    return emitError() << "wgmma reads B in shared memory: opIdx of dot_op must be 0";
+  if (!llvm::is_contained({1u, 2u, 4u, 8u}, kWidth))
+    return emitError() << "kWidth of dot_op is 1, 2, 4 or 8, not " << kWidth;
+  return success();
+}
+
+LogicalResult DotOperandEncodingAttr::verifyEncoding(ArrayRef<int64_t> shape, Type, EmitError emitError) const {
+  return verifyTensor(shape, getRank(), emitError);
+}
+
+Attribute DotOperandEncodingAttr::parse(AsmParser &parser, Type) {
+  DictReader reader(parser);
+  unsigned opIdx = 0, kWidth = 0;
+  if (reader.open() || reader.number("opIdx", opIdx))
+    return {};
+  auto parent = dyn_cast_or_null<DistributedEncoding>(reader.get("parent"));
+  // Only with a parent that is refused anyway may kWidth be absent.
+  if ((isa_and_nonnull<NvidiaMmaEncodingAttr>(parent) || reader.has("kWidth")) && reader.number("kWidth", kWidth))
+    return {};
+  if (reader.close())
+    return {};
+  return getChecked(reader.emitter(), parser.getContext(), opIdx, parent, kWidth);
+}
+
+void DotOperandEncodingAttr::print(AsmPrinter &printer) const {
+  printer << "<{opIdx = " << getOpIdx() << ", parent = " << getParent() << ", kWidth = " << getKWidth() << "}>";
+}
+
+// ---- nvmma_shared ---------------------------------------------------------------------------------------------------
+
+LogicalResult NvmmaSharedEncodingAttr::verify(EmitError emitError, unsigned swizzle, bool, unsigned bits,
+                                              ArrayRef<unsigned> cga) {
+  if (!llvm::is_contained({0u, 32u, 64u, 128u}, swizzle))
+    return emitError() << "swizzlingByteWidth of nvmma_shared is 0, 32, 64 or 128, not " << swizzle;
+  if (!llvm::is_contained({8u, 16u, 32u}, bits))
+    return emitError() << "elementBitWidth of nvmma_shared is 8, 16 or 32, not " << bits;
+  return verifyCga(emitError, cga, 2);
+}
+
+/// What the layout needs of the buffer it describes: whole blocks, so that the permutation is one of address bits.
+static LogicalResult verifyNvmma(EmitError emitError, NvmmaSharedEncodingAttr encoding, ArrayRef<int64_t> shape,
+                                 unsigned bits) {
+  if (encoding.getElementBitWidth() != bits)
+    return emitError() << "elementBitWidth of the encoding is " << encoding.getElementBitWidth()
+                       << ", but an element has " << bits << " bits";
+  unsigned dim = encoding.getContiguousDim(), swizzle = encoding.getSwizzlingByteWidth();
+  if (swizzle && (shape[dim] * bits / 8 < swizzle || shape[1 - dim] < 8))
+    return emitError() << "a swizzle of " << swizzle
+                       << " bytes needs at least 8 rows of as many bytes, but the buffer has " << shape[1 - dim]
+                       << " rows of " << shape[dim] * bits / 8;
+  return success();
+}
+
+Attribute NvmmaSharedEncodingAttr::parse(AsmParser &parser, Type) {
+  DictReader reader(parser);
+  unsigned swizzle = 0, bits = 0, rank = 2;
+  bool transposed = false;
+  List cga;
+  if (reader.open() || reader.number("swizzlingByteWidth", swizzle) || reader.boolean("transposed", transposed) ||
+      reader.number("elementBitWidth", bits) || reader.bases("CGALayout", rank, cga) || reader.close())
+    return {};
+  return getChecked(reader.emitter(), parser.getContext(), swizzle, transposed, bits, Ref(cga));
+}
+
+void NvmmaSharedEncodingAttr::print(AsmPrinter &printer) const {
+  printer << "<{swizzlingByteWidth = " << getSwizzlingByteWidth()
+          << ", transposed = " << (getTransposed() ? "true" : "false")
+          << ", elementBitWidth = " << getElementBitWidth();
+  printCga(printer, getCgaLayout(), getRank());
+  printer << "}>";
+}
+
 // ---- swizzled_shared ------------------------------------------------------------------------------------------------
 
 LogicalResult SwizzledSharedEncodingAttr::verify(EmitError emitError, unsigned vec, unsigned perPhase,
@@ -437,6 +584,11 @@ LogicalResult MemDescType::verify(EmitError emitError, ArrayRef<int64_t> shape, 
       !llvm::all_of(llvm::zip(shape, allocShape.take_back(shape.size())),
                     [](auto pair) { return std::get<0>(pair) <= std::get<1>(pair); }))
     return emitError() << "a memdesc is not larger than the allocation it is part of";
+  ArrayRef<int64_t> whole = allocShape.take_back(shared.getRank());
+  if (failed(verifyTensor(whole, shared.getRank(), emitError)))
+    return failure();
+  if (auto nvmma = dyn_cast<NvmmaSharedEncodingAttr>(encoding))
+    return verifyNvmma(emitError, nvmma, whole, tt::bitWidth(elementType));
   return success();
 }
 

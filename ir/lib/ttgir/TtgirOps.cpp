@@ -5,6 +5,22 @@
 #include "tessera/ir/ttgir/Ttgir.h"
 #include "llvm/ADT/TypeSwitch.h"
 
+namespace tessera::ttg {
+
+// `custom<Offsets>` in the ODS: integers with commas.
+static mlir::ParseResult parseOffsets(mlir::OpAsmParser &parser, mlir::DenseI32ArrayAttr &offsets) {
+  llvm::SmallVector<int32_t> values;
+  if (parser.parseCommaSeparatedList([&] { return parser.parseInteger(values.emplace_back()); }))
+    return mlir::failure();
+  offsets = parser.getBuilder().getDenseI32ArrayAttr(values);
+  return mlir::success();
+}
+static void printOffsets(mlir::OpAsmPrinter &printer, mlir::Operation *, mlir::DenseI32ArrayAttr offsets) {
+  llvm::interleaveComma(offsets.asArrayRef(), printer.getStream());
+}
+
+} // namespace tessera::ttg
+
 #include "tessera/ir/ttgir/TtgirDialect.cpp.inc"
 #include "tessera/ir/ttgir/TtgirEnums.cpp.inc"
 #include "tessera/ir/ttgir/TtgirInterfaces.cpp.inc"
@@ -30,6 +46,7 @@ struct Aliases : OpAsmDialectInterface {
     StringRef alias = llvm::TypeSwitch<Attribute, StringRef>(attr)
                           .Case<BlockedEncodingAttr>([](auto) { return "blocked"; })
                           .Case<LinearEncodingAttr>([](auto) { return "linear"; })
+                          .Case<NvidiaMmaEncodingAttr>([](auto) { return "mma"; })
                           .Case<SharedMemorySpaceAttr>([](auto) { return "smem"; })
                           .Case<SharedEncoding>([](auto) { return "shared"; })
                           .Default([](Attribute) { return ""; });
@@ -256,7 +273,119 @@ LogicalResult MemDescTransOp::inferReturnTypes(MLIRContext *context, std::option
   return success();
 }
 
-OpFoldResult MemDescTransOp::fold(FoldAdaptor) { return llvm::is_sorted(getOrder()) ? getSrc() : OpFoldResult(); }
+OpFoldResult MemDescTransOp::fold(FoldAdaptor) {
+  if (llvm::is_sorted(getOrder()))
+    return getSrc();
+  // A permutation of a permutation.
+  auto inner = getSrc().getDefiningOp<MemDescTransOp>();
+  if (!inner)
+    return {};
+  SmallVector<int32_t> order = llvm::map_to_vector(getOrder(), [&](int32_t dim) { return inner.getOrder()[dim]; });
+  getSrcMutable().assign(inner.getSrc());
+  setOrder(order);
+  return getResult();
+}
+
+LogicalResult MemDescSubsliceOp::verify() {
+  MemDescType src = getSrc().getType(), dst = getType();
+  if (src.getElementType() != dst.getElementType() || src.getEncoding() != dst.getEncoding() ||
+      src.getMutableMemory() != dst.getMutableMemory() || src.getAllocShape() != dst.getAllocShape() ||
+      src.getShape().size() != dst.getShape().size())
+    return emitOpError() << "changes only the shape, and keeps the allocation's, but goes from " << src << " to "
+                         << dst;
+  if (src.getShape().size() != cast<SharedEncoding>(src.getEncoding()).getRank())
+    return emitOpError("takes a part of one buffer: pick it with memdesc_index first");
+  if (getOffsets().size() != src.getShape().size())
+    return emitOpError() << "needs " << src.getShape().size() << " offsets, not " << getOffsets().size();
+  for (auto [dim, offset] : llvm::enumerate(getOffsets())) {
+    int64_t part = dst.getShape()[dim];
+    if (offset < 0 || offset % part || offset + part > src.getShape()[dim])
+      return emitOpError() << "needs offsets that are multiples of the part's size and inside the buffer, but has "
+                           << offset << " for " << part << " of " << src.getShape()[dim];
+  }
+  return success();
+}
+
+OpFoldResult MemDescSubsliceOp::fold(FoldAdaptor) {
+  if (getSrc().getType() == getType())
+    return getSrc();
+  // A part of a part.
+  auto inner = getSrc().getDefiningOp<MemDescSubsliceOp>();
+  if (!inner)
+    return {};
+  SmallVector<int32_t> offsets;
+  for (auto [a, b] : llvm::zip(inner.getOffsets(), getOffsets()))
+    offsets.push_back(a + b);
+  getSrcMutable().assign(inner.getSrc());
+  setOffsets(offsets);
+  return getResult();
+}
+
+// ---- matrix product -------------------------------------------------------------------------------------------------
+
+LogicalResult verifyDotTypes(Operation *op, ShapedType a, ShapedType b, ShapedType c) {
+  ArrayRef<int64_t> x = a.getShape(), y = b.getShape(), z = c.getShape();
+  size_t rank = z.size();
+  if ((rank != 2 && rank != 3) || x.size() != rank || y.size() != rank)
+    return op->emitOpError() << "multiplies tiles of 2 dimensions, or 3 with the batch first, not of " << x.size()
+                             << ", " << y.size() << " and " << rank;
+  if (x[rank - 1] != y[rank - 2] || x[rank - 2] != z[rank - 2] || y[rank - 1] != z[rank - 1] ||
+      (rank == 3 && (x[0] != z[0] || y[0] != z[0])))
+    return op->emitOpError() << "needs shapes (M, K), (K, N) and (M, N), after equal batches, but has " << a << ", "
+                             << b << " and " << c;
+  Type p = a.getElementType(), q = b.getElementType(), sum = c.getElementType();
+  bool fp8 = isa<Float8E4M3FNType, Float8E5M2Type>(p) && isa<Float8E4M3FNType, Float8E5M2Type>(q);
+  if (p != q && !fp8)
+    return op->emitOpError() << "needs operands of one type, or two 8-bit floats, not " << p << " and " << q;
+  bool fits = p.isInteger(8)            ? sum.isInteger(32)
+              : p.isF64()               ? sum.isF64()
+              : p.isF32() || p.isBF16() ? sum.isF32()
+              : p.isF16() || fp8        ? sum.isF32() || sum.isF16()
+                                        : false;
+  if (!fits)
+    return op->emitOpError()
+           << "cannot sum products of " << p << " in " << sum
+           << ": i8 is summed in i32, f16 and 8-bit floats in f32 or f16, bf16 and f32 in f32, f64 in f64";
+  return success();
+}
+
+LogicalResult LocalDotOp::verify() {
+  auto c = cast<RankedTensorType>(getC().getType());
+  if (!isa_and_nonnull<DistributedEncoding>(c.getEncoding()))
+    return emitOpError() << "needs a distributed layout on " << c;
+  return verifyDotTypes(*this, getA().getType(), getB().getType(), c);
+}
+
+// ---- asynchronous copies --------------------------------------------------------------------------------------------
+
+LogicalResult AsyncCopyGlobalToLocalOp::verify() {
+  auto src = cast<RankedTensorType>(getSrc().getType());
+  if (!getResult().getType().getMutableMemory())
+    return emitOpError("writes only to a mutable memdesc");
+  if (getOther() && !getMask())
+    return emitOpError("has `other` but no mask: without a mask every element is copied");
+  if (!llvm::isPowerOf2_32(getContiguity()))
+    return emitOpError("contiguity is a power of two");
+  if (getCache() != tt::CacheModifier::NONE && getCache() != tt::CacheModifier::CA &&
+      getCache() != tt::CacheModifier::CG)
+    return emitOpError() << "does not know cacheModifier " << tt::stringifyCacheModifier(getCache());
+  return verifyTransfer(*this, cast<RankedTensorType>(tt::pointeeLike(src)), getResult().getType());
+}
+
+void AsyncCopyGlobalToLocalOp::getEffects(
+    SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &effects) {
+  effects.emplace_back(MemoryEffects::Read::get(), &getSrcMutable(), tt::GlobalMemory::get());
+  effects.emplace_back(MemoryEffects::Write::get(), &getResultMutable(), SharedMemory::get());
+  effects.emplace_back(MemoryEffects::Write::get(), AsyncGroups::get());
+  if (getIsVolatile())
+    effects.emplace_back(MemoryEffects::Write::get(), tt::GlobalMemory::get());
+}
+
+LogicalResult AsyncWaitOp::verify() {
+  return static_cast<int32_t>(getNum()) >= 0 ? success() : emitOpError("num is not negative");
+}
+
+// ---- order ----------------------------------------------------------------------------------------------------------
 
 /// Nothing that reads or writes the memory it orders may cross it.
 void BarrierOp::getEffects(SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &effects) {

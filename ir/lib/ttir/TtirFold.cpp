@@ -47,7 +47,23 @@ OpFoldResult BitcastOp::fold(FoldAdaptor) {
   return {};
 }
 
-OpFoldResult FpToFpOp::fold(FoldAdaptor) { return getSrc().getType() == getType() ? getSrc() : OpFoldResult(); }
+OpFoldResult FpToFpOp::fold(FoldAdaptor adaptor) {
+  if (getSrc().getType() == getType())
+    return getSrc();
+  auto to = cast<FloatType>(getElementTypeOrSelf(getType()));
+  if (!isa<Float8E4M3FNType, Float8E5M2Type, Float16Type, BFloat16Type, Float32Type, Float64Type>(to))
+    return {};
+  bool towardZero = getRounding() == RoundingMode::RTZ;
+  return constFoldCastOp<FloatAttr, FloatAttr>(adaptor.getOperands(), getType(), [&](const APFloat &x, bool &) {
+    APFloat y = x;
+    bool inexact;
+    y.convert(to.getFloatSemantics(), towardZero ? APFloat::rmTowardZero : APFloat::rmNearestTiesToEven, &inexact);
+    // 8-bit floats saturate.
+    if (to.getWidth() == 8 && !x.isNaN() && !y.isFinite())
+      y = APFloat::getLargest(to.getFloatSemantics(), x.isNegative());
+    return y;
+  });
+}
 
 OpFoldResult MulhiUIOp::fold(FoldAdaptor adaptor) {
   return constFoldBinaryOp<IntegerAttr>(adaptor.getOperands(),

@@ -160,8 +160,7 @@ LogicalResult LoadOp::verify() {
 }
 
 LogicalResult StoreOp::verify() {
-  return verifyAccess(*this, getCache(),
-                      {CacheModifier::WB, CacheModifier::CG, CacheModifier::CS, CacheModifier::WT});
+  return verifyAccess(*this, getCache(), {CacheModifier::WB, CacheModifier::CG, CacheModifier::CS, CacheModifier::WT});
 }
 
 void LoadOp::getEffects(SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &effects) {
@@ -324,6 +323,32 @@ LogicalResult GatherOp::inferReturnTypes(MLIRContext *, std::optional<Location> 
       return emitOptionalError(loc, "gather: source and indices must agree in every dimension but the axis, yet have ",
                                src.getDimSize(dim), " and ", indices.getDimSize(dim), " in dimension ", dim);
   results.push_back(RankedTensorType::get(indices.getShape(), src.getElementType(), indices.getEncoding()));
+  return success();
+}
+
+// ---- matrix product -------------------------------------------------------------------------------------------------
+
+LogicalResult DotOp::verify() {
+  auto a = cast<RankedTensorType>(getA().getType()), b = cast<RankedTensorType>(getB().getType()),
+       c = cast<RankedTensorType>(getC().getType());
+  if (failed(ttg::verifyDotTypes(*this, a, b, c)))
+    return failure();
+  if (getMaxNumImpreciseAcc() > static_cast<uint32_t>(INT32_MAX))
+    return emitOpError("maxNumImpreciseAcc is not negative");
+  if (!a.getEncoding() != !c.getEncoding() || !b.getEncoding() != !c.getEncoding())
+    return emitOpError("needs an encoding on all three tiles or on none");
+  auto x = dyn_cast_or_null<ttg::DotOperandEncodingAttr>(a.getEncoding()),
+       y = dyn_cast_or_null<ttg::DotOperandEncodingAttr>(b.getEncoding());
+  ttg::NvidiaMmaEncodingAttr mma = ttg::getMma(c);
+  if (!mma && !x && !y)
+    return success();
+  // A matrix instruction of a warp fixes all three layouts.
+  if (!mma || mma.isWarpGroup() || !x || !y || x.getOpIdx() != 0 || y.getOpIdx() != 1 || x.getMma() != mma ||
+      y.getMma() != mma || x.getKWidth() != y.getKWidth())
+    return emitOpError()
+           << "on a matrix instruction needs a and b with #ttg.dot_op of opIdx 0 and 1, one kWidth and the "
+              "accumulators' #ttg.nvidia_mma of versionMajor 2 as parent, but has "
+           << a << ", " << b << " and " << c;
   return success();
 }
 

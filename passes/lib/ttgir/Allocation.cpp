@@ -1,7 +1,7 @@
 // Shared memory: how much each op needs, and where it lies (interval colouring by first fit over liveness).
 #include "tessera/passes/Allocation.h"
 
-#include "tessera/ir/ttgir/Ttgir.h"
+#include "tessera/ir/ttng/Ttng.h"
 #include "tessera/passes/Passes.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -19,8 +19,11 @@ unsigned storageBytes(Type type) {
 }
 
 ConversionPlan planOf(ttg::ConvertLayoutOp op) {
+  ScratchLimits limits{kMaxConversionScratchBytes};
+  if (auto attr = op->getAttrOfType<IntegerAttr>(kScratchLimit))
+    limits.mostBytes = std::max<int64_t>(attr.getInt(), 1);
   return planConversion(ttg::toLinearLayout(op.getSrc().getType()), ttg::toLinearLayout(op.getType()),
-                        storageBytes(op.getType()), {}, kMaxConversionScratchBytes);
+                        storageBytes(op.getType()), {}, limits);
 }
 
 ReductionPlan planOf(tt::ReduceOp op) {
@@ -73,6 +76,12 @@ unsigned bufferBytes(Operation *op) {
   return elements * storageBytes(type.getElementType());
 }
 
+unsigned bufferAlignment(Operation *op) {
+  auto alloc = dyn_cast<ttg::LocalAllocOp>(op);
+  auto nvmma = alloc ? dyn_cast<ttg::NvmmaSharedEncodingAttr>(alloc.getType().getEncoding()) : nullptr;
+  return nvmma ? nvmma.getAlignment() : kSharedAlignment;
+}
+
 std::optional<unsigned> allocationOffset(Operation *op) {
   auto attr = op->getAttrOfType<IntegerAttr>(kAllocationOffset);
   return attr ? std::optional<unsigned>(attr.getInt()) : std::nullopt;
@@ -100,7 +109,12 @@ public:
     unsigned total = 0;
     for (auto func : getOperation().getOps<tt::FuncOp>()) {
       SmallVector<Interval> intervals = liveness(func);
-      total = std::max(total, place(intervals));
+      unsigned needed = place(intervals);
+      while (needed > maxSharedBytes && shrinkLargest(intervals)) {
+        intervals = liveness(func);
+        needed = place(intervals);
+      }
+      total = std::max(total, needed);
       if (total > maxSharedBytes) {
         const Interval *most = &intervals.front();
         for (const Interval &i : intervals)
@@ -108,7 +122,8 @@ public:
             most = &i;
         most->op->emitError() << "needs " << most->bytes
                               << " bytes of shared memory; with what is live at the same time " << total
-                              << ", but a program may use " << maxSharedBytes.getValue() << ": use smaller tiles";
+                              << ", but a program may use " << maxSharedBytes.getValue()
+                              << ": use smaller tiles or fewer stages";
         return signalPassFailure();
       }
     }
@@ -117,6 +132,22 @@ public:
   }
 
 private:
+  /// Makes the conversion that needs the most scratch take more passes; false when none can.
+  static bool shrinkLargest(ArrayRef<Interval> intervals) {
+    SmallVector<Interval> order(intervals);
+    llvm::stable_sort(order, [](const Interval &a, const Interval &b) { return a.bytes > b.bytes; });
+    for (const Interval &i : order) {
+      if (!isa<ttg::ConvertLayoutOp>(i.op))
+        continue;
+      Attribute before = i.op->getAttr(kScratchLimit);
+      i.op->setAttr(kScratchLimit, Builder(i.op->getContext()).getI32IntegerAttr(i.bytes / 2));
+      if (scratchBytes(i.op) < i.bytes)
+        return true;
+      before ? i.op->setAttr(kScratchLimit, before) : (void)i.op->removeAttr(kScratchLimit);
+    }
+    return false;
+  }
+
   static SmallVector<Interval> liveness(tt::FuncOp func) {
     llvm::DenseMap<Operation *, std::pair<unsigned, unsigned>> span; // numbers of an op's first and last nested op
     SmallVector<Interval> intervals;
@@ -151,6 +182,8 @@ private:
     return intervals;
   }
 
+  static bool isMemDesc(Value v) { return isa<ttg::MemDescType>(v.getType()); }
+
   /// The number up to which any use of the buffer or of a view of it can run.
   static unsigned lastUse(Operation *alloc, const llvm::DenseMap<Operation *, std::pair<unsigned, unsigned>> &span) {
     unsigned end = span.lookup(alloc).second;
@@ -172,6 +205,11 @@ private:
         for (Value result : user->getResults())
           if (isa<ttg::MemDescType>(result.getType()))
             views.push_back(result);
+        // An asynchronous product reads until a wait returns its result: follow that as if it were a view.
+        if (auto dot = dyn_cast<ttng::WarpGroupDotOp>(user); dot && dot.getIsAsync())
+          views.push_back(dot.getResult());
+        if (auto wait = dyn_cast<ttng::WarpGroupDotWaitOp>(user); wait && !isMemDesc(view) && wait.getPendings() > 0)
+          views.push_back(wait.getResult(use.getOperandNumber()));
         if (auto loop = dyn_cast<scf::ForOp>(user)) {
           unsigned i = use.getOperandNumber();
           if (i >= loop.getNumControlOperands())
@@ -212,7 +250,7 @@ private:
       for (Interval *r : rivals) {
         if (i->offset + i->bytes <= r->offset)
           break;
-        i->offset = std::max<unsigned>(i->offset, llvm::alignTo(r->offset + r->bytes, kSharedAlignment));
+        i->offset = std::max<unsigned>(i->offset, llvm::alignTo(r->offset + r->bytes, bufferAlignment(i->op)));
       }
       placed.push_back(i);
       total = std::max(total, i->offset + i->bytes);

@@ -193,6 +193,7 @@ private:
       if (lb && step) {
         AxisInfo iv({1}, {std::min(lb->divisibilityOfAll(), step->divisibilityOfAll())}, {1});
         iv.nonNegative = lb->nonNegative && (step->nonNegative || loop.getUnsignedCmp());
+        applyHints(iv, {1}, loop->getAttr("tt.divisibility_arg0"), {}, {});
         update(loop.getInductionVar(), std::move(iv));
       }
       flow(loop.getInitArgs(), loop.getRegionIterArgs());
@@ -461,7 +462,8 @@ private:
       if (b.constantValue && *b.constantValue > 0 && llvm::isPowerOf2_64(*b.constantValue))
         r.divisibility[d] = std::max<int64_t>(1, a.divisibilityAt(d, 1) / *b.constantValue);
     }
-    r.nonNegative = a.nonNegative && b.nonNegative;
+    // A block index is often divided by a count that the analysis knows nothing of (a difference, an argument).
+    r.nonNegative = a.nonNegative && (isUnsigned || b.nonNegative || !b.constantValue);
     return r;
   }
 

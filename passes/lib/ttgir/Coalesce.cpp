@@ -40,7 +40,8 @@ public:
           reduced[cast<RankedTensorType>(reduce.getSrcs().front().getType()).getShape()] |= 1u << reduce.getAxis();
       });
       for (const Group &group : groups)
-        apply(group, encodingFor(group, reduced.lookup(group.shape)));
+        for (Attribute encoding = encodingFor(group, reduced.lookup(group.shape)); Operation * op : group.ops)
+          layouts::setAccessEncoding(op, encoding);
     }
   }
 
@@ -100,27 +101,12 @@ private:
     };
     spread(lanes, group.order, threads);
     SmallVector<unsigned> warpOrder(group.order);
+    if (wideLanes) // a warp reads whole rows, one after the other: warps do not run side by side
+      std::reverse(warpOrder.begin(), warpOrder.end());
     llvm::stable_sort(warpOrder,
                       [&](unsigned a, unsigned b) { return (reducedAxes >> a & 1) < (reducedAxes >> b & 1); });
     spread(numWarps, warpOrder, warps);
     return ttg::BlockedEncodingAttr::get(&getContext(), size, threads, warps, group.order);
-  }
-
-  static void apply(const Group &group, Attribute encoding) {
-    for (Operation *op : group.ops) {
-      OpBuilder b(op);
-      for (OpOperand &operand : op->getOpOperands())
-        if (auto type = layouts::tileType(operand.get()); type && type.getEncoding() != encoding)
-          operand.set(
-              ttg::ConvertLayoutOp::create(b, op->getLoc(), layouts::withEncoding(type, encoding), operand.get()));
-      b.setInsertionPointAfter(op);
-      for (Value result : op->getResults())
-        if (auto type = layouts::tileType(result); type && type.getEncoding() != encoding) {
-          layouts::setEncoding(result, encoding);
-          Value back = ttg::ConvertLayoutOp::create(b, op->getLoc(), type, result);
-          result.replaceAllUsesExcept(back, back.getDefiningOp());
-        }
-    }
   }
 };
 

@@ -2,6 +2,7 @@
 #include "../Layouts.h"
 
 #include "mlir/Dialect/UB/IR/UBOps.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -122,6 +123,71 @@ Attribute operandEncoding(Operation *op, unsigned index, Attribute encoding) {
       return {};
   }
   return candidate;
+}
+
+Value convertTo(OpBuilder &b, Value v, Attribute encoding) {
+  if (encodingOf(v) == encoding)
+    return v;
+  return ttg::ConvertLayoutOp::create(b, v.getLoc(), withEncoding(tileType(v), encoding), v);
+}
+
+void setAccessEncoding(Operation *op, Attribute encoding) {
+  OpBuilder b(op);
+  for (OpOperand &operand : op->getOpOperands())
+    if (tileType(operand.get()))
+      operand.set(convertTo(b, operand.get(), encoding));
+  b.setInsertionPointAfter(op);
+  for (Value result : op->getResults())
+    if (auto type = tileType(result); type && type.getEncoding() != encoding) {
+      setEncoding(result, encoding);
+      Value back = ttg::ConvertLayoutOp::create(b, op->getLoc(), type, result);
+      result.replaceAllUsesExcept(back, back.getDefiningOp());
+    }
+}
+
+Value storeToShared(OpBuilder &b, Value v, Attribute encoding) {
+  OpBuilder::InsertionGuard guard(b);
+  Operation *at = &*b.getInsertionPoint();
+  while (auto loop = dyn_cast<LoopLikeOpInterface>(at->getParentOp())) {
+    if (!loop.isDefinedOutsideOfLoop(v))
+      break;
+    at = loop;
+  }
+  b.setInsertionPoint(at);
+  RankedTensorType type = tileType(v);
+  auto memory = ttg::MemDescType::get(type.getShape(), type.getElementType(), encoding,
+                                      ttg::SharedMemorySpaceAttr::get(b.getContext()));
+  return ttg::LocalAllocOp::create(b, v.getLoc(), memory, v);
+}
+
+SmallVector<unsigned> memoryOrder(Value v) {
+  unsigned rank = tileType(v).getRank();
+  SmallVector<unsigned> seenAs =
+      llvm::to_vector(llvm::seq(rank)); // dimension i of the operand is dimension seenAs[i] of v
+  while (Operation *op = v.getDefiningOp()) {
+    if (auto trans = dyn_cast<tt::TransOp>(op)) {
+      for (unsigned &d : seenAs)
+        d = trans.getOrder()[d];
+    } else if (!isa<ttg::ConvertLayoutOp>(op) && (isa<tt::LoadOp, tt::BroadcastOp>(op) || !isUniform(op))) {
+      break;
+    }
+    Value next;
+    for (Value operand : op->getOperands())
+      if (tileType(operand) && !(operand.getDefiningOp() && isSource(operand.getDefiningOp()))) {
+        next = operand;
+        break;
+      }
+    if (!next)
+      break;
+    v = next;
+  }
+  SmallVector<unsigned> order;
+  auto blocked = dyn_cast_or_null<ttg::BlockedEncodingAttr>(encodingOf(v));
+  for (unsigned i = 0; i < rank; ++i) {
+    unsigned d = blocked ? blocked.getOrder()[i] : rank - 1 - i;
+    order.push_back(llvm::find(seenAs, d) - seenAs.begin());
+  }
+  return order;
 }
 
 Attribute defaultEncoding(MLIRContext *context, ArrayRef<int64_t> shape, unsigned numWarps, unsigned threadsPerWarp) {

@@ -7,8 +7,10 @@
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Iterators.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
+#include "tessera/ir/ttng/Ttng.h"
 #include "tessera/passes/Allocation.h"
 #include "tessera/passes/Passes.h"
+#include "tessera/passes/TargetModel.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -38,8 +40,8 @@ int64_t weightAt(Operation *op, RankedTensorType type) { return type.getNumEleme
 
 class Relayout {
 public:
-  explicit Relayout(tt::FuncOp func)
-      : func(func), threads(ttg::lookupNumWarps(func) * ttg::lookupThreadsPerWarp(func)) {}
+  Relayout(tt::FuncOp func, const TargetModel &model)
+      : func(func), model(model), threads(ttg::lookupNumWarps(func) * ttg::lookupThreadsPerWarp(func)) {}
 
   void run() {
     collect();
@@ -67,6 +69,7 @@ private:
   };
 
   tt::FuncOp func;
+  TargetModel model;
   int64_t threads;
   SmallVector<Operation *> ops;                      ///< in program order, without conversions
   SmallVector<Value> values;                         ///< tiles, likewise
@@ -86,8 +89,50 @@ private:
     return isa<scf::ForOp, scf::WhileOp, scf::IfOp, scf::ConditionOp>(op);
   }
   /// Takes tiles in any layout and returns none.
-  static bool takesAny(Operation *op) { return isa<tt::PrintOp, tt::AssertOp, tt::UnsplatOp>(op); }
+  static bool takesAny(Operation *op) {
+    return isa<tt::PrintOp, tt::AssertOp, tt::UnsplatOp, ttg::LocalAllocOp, ttg::LocalStoreOp>(op);
+  }
+  /// An operand of a matrix instruction goes through shared memory, asynchronously if its load stays as it is.
+  static bool feedsDot(Value load) {
+    SmallVector<Value> work{load};
+    llvm::DenseSet<Value> seen;
+    while (!work.empty()) {
+      Value v = work.pop_back_val();
+      if (!seen.insert(v).second)
+        continue;
+      for (Operation *user : v.getUsers()) {
+        if (isa<tt::DotOp, ttg::LocalAllocOp>(user))
+          return true;
+        if (user->getNumResults() == 1 && tileType(user->getResult(0)) &&
+            (isa<ttg::ConvertLayoutOp, tt::TransOp>(user) || layouts::isUniform(user)))
+          work.push_back(user->getResult(0));
+      }
+    }
+    return false;
+  }
   static bool changesShape(Operation *op) { return isa<tt::ExpandDimsOp, tt::TransOp, tt::ReshapeOp>(op); }
+
+  /// The lanes of the native CPU's sums lie along rows: storing them there writes whole vectors.
+  bool storesSums(tt::StoreOp store) const {
+    auto blocked = dyn_cast_or_null<ttg::BlockedEncodingAttr>(layouts::encodingOf(store.getPtr()));
+    if (!model.wideLanes || !blocked || blocked.getOrder()[0] + 1 != blocked.getOrder().size())
+      return false;
+    SmallVector<Value> work{store.getValue()};
+    llvm::DenseSet<Value> seen;
+    while (!work.empty()) {
+      Value v = work.pop_back_val();
+      Operation *op = v.getDefiningOp();
+      if (!op || !tileType(v) || !seen.insert(v).second)
+        continue;
+      if (isa<ttg::LocalDotOp>(op))
+        return true;
+      if (auto loop = dyn_cast<scf::ForOp>(op))
+        work.push_back(loop.getYieldedValues()[cast<OpResult>(v).getResultNumber()]);
+      else if (isa<ttg::ConvertLayoutOp>(op) || (layouts::isUniform(op) && !isa<tt::LoadOp>(op)))
+        llvm::append_range(work, op->getOperands());
+    }
+    return false;
+  }
 
   void collect() {
     SmallVector<ttg::ConvertLayoutOp> conversions;
@@ -117,7 +162,9 @@ private:
 
   void anchor(Operation *op) {
     if (Value ptr = layouts::memoryPointer(op)) {
-      if (isSmall(tileType(ptr)))
+      if (isSmall(tileType(ptr)) && !(isa<tt::LoadOp>(op) && feedsDot(op->getResult(0))))
+        return;
+      if (auto store = dyn_cast<tt::StoreOp>(op); store && storesSums(store))
         return;
     } else if (layouts::isUniform(op) || layouts::isSource(op) || layouts::isForced(op) || changesShape(op) ||
                isControl(op) || takesAny(op)) {
@@ -308,6 +355,12 @@ private:
         for (Value result : op->getResults())
           if (natural && tileType(result))
             choices[result] = {natural, source.weight};
+        if (!natural && tileType(op->getResult(0))) { // the operand will be converted; the results still agree
+          keep(op->getResult(0));
+          Choice first = *chosen(op->getResult(0));
+          for (Value result : llvm::drop_begin(op->getResults()))
+            choices[result] = first;
+        }
       }
       for (Value result : op->getResults())
         keep(result);
@@ -387,7 +440,7 @@ private:
     auto [it, fresh] = conversionCosts.try_emplace({type, to}, kImpossible);
     if (fresh) {
       ConversionPlan plan = planConversion(ttg::toLinearLayout(type), ttg::toLinearLayout(type.getShape(), to),
-                                           storageBytes(type), {}, kMaxConversionScratchBytes);
+                                           storageBytes(type), {}, {kMaxConversionScratchBytes});
       if (plan.kind != ConversionPlan::Kind::Impossible)
         it->second = 2 * int64_t(plan.cost);
     }
@@ -396,6 +449,8 @@ private:
 
   bool canRecompute(Operation *op) const {
     if (op->getNumResults() != 1 || op->getNumRegions())
+      return false;
+    if (const Choice *c = chosen(op->getResult(0)); c && c->weight == kAnchor)
       return false;
     if (layouts::isSource(op) || changesShape(op))
       return true;
@@ -465,7 +520,7 @@ public:
   void runOnOperation() override {
     for (auto func : getOperation().getOps<tt::FuncOp>())
       if (!func.isExternal())
-        Relayout(func).run();
+        Relayout(func, TargetModel::of(getOperation())).run();
   }
 };
 

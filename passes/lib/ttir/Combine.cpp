@@ -1,7 +1,8 @@
 // Peephole rewrites of ttir that need no analysis.
+#include "../PatternPass.h"
+
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/PatternMatch.h"
-#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "tessera/ir/ttir/Ttir.h"
 #include "tessera/passes/Passes.h"
 
@@ -101,22 +102,24 @@ struct UniformSelect : OpRewritePattern<arith::SelectOp> {
   }
 };
 
-class Combine : public impl::TtirCombineBase<Combine> {
-public:
-  LogicalResult initialize(MLIRContext *context) override {
-    RewritePatternSet set(context);
-    set.add<UniformAddPtr, ChainedAddPtr, SelectOfLoad, UniformSelect>(context);
-    patterns = std::move(set);
-    return success();
+/// sum + dot(a, b, 0) -> dot(a, b, sum). A product with maxNumImpreciseAcc stays: only it may be summed less exactly.
+template <typename Add> struct AddOfDot : OpRewritePattern<Add> {
+  using OpRewritePattern<Add>::OpRewritePattern;
+  LogicalResult matchAndRewrite(Add op, PatternRewriter &b) const override {
+    for (auto [term, sum] : {std::pair(op.getLhs(), op.getRhs()), std::pair(op.getRhs(), op.getLhs())}) {
+      auto dot = term.template getDefiningOp<tt::DotOp>();
+      if (!dot || !dot->hasOneUse() || dot.getMaxNumImpreciseAcc() != 0 ||
+          !(matchPattern(dot.getC(), m_Zero()) || matchPattern(dot.getC(), m_AnyZeroFloat())))
+        continue;
+      b.replaceOpWithNewOp<tt::DotOp>(op, dot.getA(), dot.getB(), sum, dot.getInputPrecision(), 0);
+      return success();
+    }
+    return failure();
   }
-  void runOnOperation() override {
-    if (failed(applyPatternsGreedily(getOperation(), patterns)))
-      signalPassFailure();
-  }
-
-private:
-  FrozenRewritePatternSet patterns;
 };
+
+class Combine : public PatternPass<impl::TtirCombineBase<Combine>, UniformAddPtr, ChainedAddPtr, SelectOfLoad,
+                                   UniformSelect, AddOfDot<arith::AddFOp>, AddOfDot<arith::AddIOp>> {};
 
 } // namespace
 } // namespace tessera

@@ -1,7 +1,8 @@
 // Moves element-wise work in front of splats and broadcasts.
+#include "../PatternPass.h"
+
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/PatternMatch.h"
-#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "tessera/ir/ttir/Ttir.h"
 #include "tessera/passes/Passes.h"
 
@@ -136,23 +137,10 @@ struct BroadcastOfBroadcast : OpRewritePattern<tt::BroadcastOp> {
   }
 };
 
-class ReorderBroadcast : public impl::TtirReorderBroadcastBase<ReorderBroadcast> {
-public:
-  LogicalResult initialize(MLIRContext *context) override {
-    RewritePatternSet set(context);
-    set.add<ElementwiseOfSplats, ElementwiseOfBroadcasts, BroadcastOfBroadcast, ShapeOfSplat<tt::ExpandDimsOp>,
-            ShapeOfSplat<tt::BroadcastOp>, ShapeOfSplat<tt::ReshapeOp>, ShapeOfSplat<tt::TransOp>>(context);
-    patterns = std::move(set);
-    return success();
-  }
-  void runOnOperation() override {
-    if (failed(applyPatternsGreedily(getOperation(), patterns)))
-      signalPassFailure();
-  }
-
-private:
-  FrozenRewritePatternSet patterns;
-};
+class ReorderBroadcast
+    : public PatternPass<impl::TtirReorderBroadcastBase<ReorderBroadcast>, ElementwiseOfSplats, ElementwiseOfBroadcasts,
+                         BroadcastOfBroadcast, ShapeOfSplat<tt::ExpandDimsOp>, ShapeOfSplat<tt::BroadcastOp>,
+                         ShapeOfSplat<tt::ReshapeOp>, ShapeOfSplat<tt::TransOp>> {};
 
 } // namespace
 } // namespace tessera

@@ -66,6 +66,31 @@ static std::string describe(const failure &f) {
   case reason::misaligned_global:
     return fmt::format("{} accesses address {:#x}, not a multiple of {}: a vector access the GPU refuses", thread,
                        f.address, f.expected);
+  case reason::read_in_flight:
+    return fmt::format(
+        "{} reads byte {} of shared memory, to which {} has started an asynchronous copy{} that nobody has "
+        "waited for",
+        thread, f.address, other, other_place);
+  case reason::write_in_flight:
+    return fmt::format("race: {} writes byte {} of shared memory, to which {} has started an asynchronous copy{} that "
+                       "nobody has waited for",
+                       thread, f.address, other, other_place);
+  case reason::changed_in_flight:
+    return fmt::format("race: a wgmma of warp {} reads byte {} of shared memory, which {} overwrote{} before the wgmma "
+                       "was waited for",
+                       f.warp, f.address, other, other_place);
+  case reason::source_changed:
+    return fmt::format(
+        "race: {} copies asynchronously from address {:#x}, which changed before the copy was waited for", thread,
+        f.address);
+  case reason::missing_proxy_fence:
+    return fmt::format("a wgmma of warp {} reads byte {} of shared memory that {} wrote{}: an asynchronous-proxy fence "
+                       "is missing between",
+                       f.warp, f.address, other, other_place);
+  case reason::missing_register_fence:
+    return fmt::format("warp {} starts a wgmma on registers that other instructions wrote, with no wgmma fence between",
+                       f.warp);
+  case reason::never_waited: return fmt::format("warp {} ends, but nobody has waited for its wgmma", f.warp);
   case reason::assertion: return fmt::format("device_assert failed: {}", f.message);
   case reason::barrier_divergence:
     return fmt::format("warp {} waits at a barrier, but warp {} has ended", f.warp, f.other_warp);

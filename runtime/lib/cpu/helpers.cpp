@@ -1,72 +1,16 @@
-// The functions generated code calls (cpu_abi.h). They run on a warp's stack and may be left by worker::stop(): where
-// they can fail they own nothing.
+// The functions generated code calls on every CPU target, and the checked memory accesses of the emulated ones
+// (cpu_abi.h).
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <string>
 
-#include "worker.h"
+#include "checks.h"
 
 using namespace tessera::cpu;
 using reason = failure::reason;
 
 namespace {
-
-warp_state &state(tessera_cpu_context *ctx) { return *static_cast<warp_state *>(ctx); }
-
-// A thread as one number; 64 lanes is the widest warp.
-std::uint32_t thread_id(const warp_state &warp, std::uint32_t lane) { return warp.warp * 64 + lane; }
-
-[[noreturn]] void fail(warp_state &warp, std::uint32_t lane, const tessera_cpu_site *site, bool unpack = false) {
-  failure &f = warp.owner->failure_;
-  std::memcpy(f.program, warp.program, sizeof f.program);
-  f.warp = warp.warp;
-  f.lane = lane;
-  f.site = site;
-  if (unpack) {
-    f.other_lane = f.other_warp % 64;
-    f.other_warp = f.other_warp == ~0u ? ~0u : f.other_warp / 64;
-  }
-  warp.owner->stop();
-}
-
-/// Calls `body(lane)` for each active lane.
-template <class Body> void each_lane(std::uint64_t mask, Body body) {
-  for (; mask; mask &= mask - 1)
-    body(static_cast<std::uint32_t>(__builtin_ctzll(mask)));
-}
-
-void check_shared(warp_state &warp, const tessera_cpu_access &access, std::uint32_t lane, std::uint32_t offset) {
-  failure &f = warp.owner->failure_;
-  std::uint64_t size = std::uint64_t(access.elem_bytes) * access.vec;
-  f.address = offset;
-  f.expected = warp.owner->shadow_.size();
-  if (offset + size > f.expected) {
-    f.why = reason::out_of_bounds;
-    f.found = static_cast<std::uint32_t>(size);
-    fail(warp, lane, &access.site);
-  }
-  if (offset % access.alignment) {
-    f.why = reason::misaligned_shared;
-    f.expected = access.alignment;
-    fail(warp, lane, &access.site);
-  }
-}
-
-/// Lane `lane`'s address, checked.
-std::byte *global_address(warp_state &warp, const tessera_cpu_access &access, std::uint32_t lane,
-                          const void *pointers) {
-  auto address = access.run ? reinterpret_cast<std::uint64_t>(pointers) + std::uint64_t(access.run) * lane
-                            : static_cast<const std::uint64_t *>(pointers)[lane];
-  if (address % access.alignment) {
-    failure &f = warp.owner->failure_;
-    f.why = reason::misaligned_global;
-    f.address = address;
-    f.expected = access.alignment;
-    fail(warp, lane, &access.site);
-  }
-  return reinterpret_cast<std::byte *>(address);
-}
 
 // Element sizes are 1, 2, 4 and 8 bytes: let the copy be one move.
 // The address is the kernel's: a null pointer is to fault here, and the fault becomes the launch's error.
@@ -102,14 +46,12 @@ void tessera_cpu_shared_load(tessera_cpu_context *ctx, const tessera_cpu_access 
   shadow &s = warp.owner->shadow_;
   std::uint32_t bytes = access->elem_bytes, lanes = access->lanes;
   each_lane(mask, [&](std::uint32_t lane) {
-    check_shared(warp, *access, lane, offsets[lane]);
+    check_shared(warp, lane, offsets[lane], bytes * access->vec, access->alignment, &access->site);
     for (std::uint32_t i = 0; i < access->vec; ++i) {
       std::uint32_t offset = offsets[lane] + i * bytes, at = i * lanes + lane;
-      if (!s.read(thread_id(warp, lane), offset, bytes, tags ? tags[at] : shadow::no_tag, &access->site,
-                  warp.owner->failure_)) {
-        warp.owner->failure_.address = offset;
+      if (!s.read(shadow::thread(warp.warp, lane), offset, bytes, tags ? tags[at] : shadow::no_tag, &access->site,
+                  warp.owner->failure_))
         fail(warp, lane, &access->site, true);
-      }
       copy_element(static_cast<std::byte *>(data) + std::size_t(at) * bytes, ctx->shared + offset, bytes);
     }
   });
@@ -121,16 +63,14 @@ void tessera_cpu_shared_store(tessera_cpu_context *ctx, const tessera_cpu_access
   shadow &s = warp.owner->shadow_;
   std::uint32_t bytes = access->elem_bytes, lanes = access->lanes;
   each_lane(mask, [&](std::uint32_t lane) {
-    check_shared(warp, *access, lane, offsets[lane]);
+    check_shared(warp, lane, offsets[lane], bytes * access->vec, access->alignment, &access->site);
     for (std::uint32_t i = 0; i < access->vec; ++i) {
       std::uint32_t offset = offsets[lane] + i * bytes, at = i * lanes + lane;
       const std::byte *value = static_cast<const std::byte *>(data) + std::size_t(at) * bytes;
       bool same = std::memcmp(ctx->shared + offset, value, bytes) == 0;
-      if (!s.write(thread_id(warp, lane), offset, bytes, tags ? tags[at] : shadow::no_tag, same, &access->site,
-                   warp.owner->failure_)) {
-        warp.owner->failure_.address = offset;
+      if (!s.write(shadow::thread(warp.warp, lane), offset, bytes, tags ? tags[at] : shadow::no_tag, same,
+                   &access->site, warp.owner->failure_))
         fail(warp, lane, &access->site, true);
-      }
       copy_element(ctx->shared + offset, value, bytes);
     }
   });

@@ -51,6 +51,17 @@ static void *find_symbol(llvm::StringRef name) {
     TESSERA_HELPER(tessera_cpu_shared_store),
     TESSERA_HELPER(tessera_cpu_global_load),
     TESSERA_HELPER(tessera_cpu_global_store),
+    TESSERA_HELPER(tessera_cpu_mma),
+    TESSERA_HELPER(tessera_cpu_load_matrix),
+    TESSERA_HELPER(tessera_cpu_store_matrix),
+    TESSERA_HELPER(tessera_cpu_wgmma_start),
+    TESSERA_HELPER(tessera_cpu_wgmma_fence),
+    TESSERA_HELPER(tessera_cpu_wgmma_commit),
+    TESSERA_HELPER(tessera_cpu_wgmma_wait),
+    TESSERA_HELPER(tessera_cpu_fence_async),
+    TESSERA_HELPER(tessera_cpu_copy_start),
+    TESSERA_HELPER(tessera_cpu_copy_commit),
+    TESSERA_HELPER(tessera_cpu_copy_wait),
 #if defined(__x86_64__)
     TESSERA_HELPER(__extendhfsf2),
     TESSERA_HELPER(__truncsfhf2),
@@ -124,7 +135,7 @@ loaded_object::loaded_object(std::string_view object, const std::string &symbol)
   dylib->addGenerator(std::make_unique<known_symbols>());
   if (auto failed = jit.addObjectFile(*dylib, llvm::MemoryBuffer::getMemBufferCopy(bytes.getBuffer(), symbol)))
     refuse(std::move(failed));
-  auto address = jit.lookup(*dylib, symbol);
+  auto address = jit.lookup(*dylib, symbol + tessera_cpu_entry_suffix);
   if (!address)
     refuse(address.takeError());
   entry_ = address->toPtr<entry_point>();
@@ -143,7 +154,7 @@ source_position loaded_object::position(std::uint64_t instruction) const {
     auto offset = ref.getAddress();
     auto section = ref.getSection();
     bool known = name && offset && section;
-    bool ours = known && *name == symbol_ && *section != (*file)->section_end();
+    bool ours = known && *name == symbol_ + tessera_cpu_entry_suffix && *section != (*file)->section_end();
     llvm::consumeError(name.takeError());
     llvm::consumeError(offset.takeError());
     llvm::consumeError(section.takeError());

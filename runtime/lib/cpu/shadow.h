@@ -1,7 +1,8 @@
 #pragma once
-// What the emulated targets know of each byte of shared memory: who wrote and read it since which barrier, and which
-// tensor element it holds. Two threads (warp, lane) that touch a byte between the same two barriers, one of them
-// writing, are a race on the GPU, though lanes and warps take turns here.
+// What the emulated targets know of each byte of shared memory: who wrote and read it since which barrier, which tensor
+// element it holds, and whether an asynchronous copy is on its way to it. Two threads (warp, lane) that touch a byte
+// between the same two barriers, one of them writing, are a race on the GPU, though lanes and warps take turns here.
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -21,6 +22,13 @@ struct failure {
     out_of_bounds,
     misaligned_shared,
     misaligned_global,
+    read_in_flight,    ///< of what an asynchronous copy has not delivered
+    write_in_flight,   ///< to where an asynchronous copy goes
+    changed_in_flight, ///< what a wgmma reads was written between its start and its wait
+    source_changed,    ///< what an asynchronous copy reads was written between its start and its wait
+    missing_proxy_fence,
+    missing_register_fence,
+    never_waited,
     assertion,
     barrier_divergence,
     memory_fault,
@@ -44,16 +52,38 @@ public:
   /// All warps have met at a barrier.
   void next_epoch() { ++epoch_; }
 
-  /// One thread's access to [offset, offset + size). `tag`: index of the tensor element, or no_tag. Return false and
-  /// fill the reason, the other thread and the values of `f` where the access is wrong. `same`: the bytes do not
-  /// change.
+  // Each takes one thread's access to [offset, offset + size); where it is wrong, it returns false and fills the
+  // reason, the other thread and the values of `f`.
+
+  /// `tag`: index of the tensor element, or no_tag.
   bool read(std::uint32_t thread, std::uint32_t offset, std::uint32_t size, std::uint32_t tag,
             const tessera_cpu_site *site, failure &f);
+  /// `same`: the bytes do not change.
   bool write(std::uint32_t thread, std::uint32_t offset, std::uint32_t size, std::uint32_t tag, bool same,
              const tessera_cpu_site *site, failure &f);
 
+  /// An asynchronous copy by `thread` starts, and arrives. In between nobody may touch its target.
+  bool start_copy(std::uint32_t thread, std::uint32_t offset, std::uint32_t size, const tessera_cpu_site *site,
+                  failure &f);
+  void finish_copy(std::uint32_t thread, std::uint32_t offset, std::uint32_t size, std::uint32_t tag,
+                   const tessera_cpu_site *site);
+
+  /// The time of an asynchronous read of `warp` that starts now; later writes have a later time.
+  std::uint32_t start_time() { return now_++; }
+  /// The checks when an asynchronous read of `warp` starts, and when it takes place at the latest: `started` is its
+  /// time.
+  bool start_read(std::uint32_t warp, std::uint32_t offset, std::uint32_t size, const tessera_cpu_site *site,
+                  failure &f);
+  bool finish_read(std::uint32_t warp, std::uint32_t offset, std::uint32_t size, std::uint32_t started,
+                   const tessera_cpu_site *site, failure &f);
+  /// Writes of `warp` until now, and writes of others before the last barrier, may be read asynchronously.
+  void fence(std::uint32_t warp) { fences_[warp] = {now_++, epoch_}; }
+
   [[nodiscard]] std::uint32_t size() const { return bytes_; }
   static constexpr std::uint32_t no_tag = ~0u;
+  /// A thread as one number. Lane 63, which no NVIDIA warp has, stands for what a warp does asynchronously.
+  static constexpr std::uint32_t thread(std::uint32_t warp, std::uint32_t lane) { return warp * 64 + lane; }
+  static constexpr std::uint32_t async_lane = 63;
 
 private:
   struct cell {
@@ -61,11 +91,24 @@ private:
     std::uint32_t write_epoch, read_epoch; ///< 0: never
     std::uint32_t writer, reader;          ///< threads; `many` where several read
     std::uint32_t tag;
+    std::uint32_t write_time;
+    bool in_flight; ///< an asynchronous copy by `writer` goes here
+    bool copied;    ///< written by an asynchronous copy
   };
+  struct fence_point {
+    std::uint32_t time, epoch; ///< epoch 0: none yet
+  };
+  bool blame_writer(failure::reason why, const cell &c, std::uint32_t offset, failure &f);
+  bool blame_reader(const cell &c, std::uint32_t offset, failure &f);
+  bool flying(const cell &c) const { return c.in_flight && c.write_epoch >= first_epoch_; }
+  void note_read(cell &c, std::uint32_t thread, const tessera_cpu_site *site);
+
   static constexpr std::uint32_t many = ~0u;
   std::vector<cell> cells_;
+  std::array<fence_point, 64> fences_{}; ///< of each warp the last
   std::uint32_t bytes_ = 0;
   std::uint32_t epoch_ = 0, first_epoch_ = 1; ///< cells older than first_epoch_ belong to earlier programs
+  std::uint32_t now_ = 0;                     ///< counts fences and asynchronous reads
 };
 
 } // namespace tessera::cpu

@@ -49,10 +49,12 @@ struct fiber {
     owner.scheduler_ = from.fctx;
     if (owner.code_.has_barriers) {
       owner.code_.entry(owner.args_, &warp);
+      owner.finish(warp);
     } else {
       for (std::uint32_t w = 0; w < owner.code_.num_warps; ++w) {
         owner.running = owner.warps_[w].get();
         owner.code_.entry(owner.args_, owner.running);
+        owner.finish(*owner.running);
       }
     }
     warp.state = warp_state::status::done;
@@ -95,6 +97,16 @@ void worker::barrier(warp_state &warp) {
   }
   warp.state = warp_state::status::waiting;
   yield(warp, false);
+}
+
+void worker::finish(warp_state &warp) {
+  if (const tessera_cpu_site *site = code_.emulated ? warp.async.forgotten() : nullptr) {
+    failure_.why = failure::reason::never_waited;
+    std::memcpy(failure_.program, warp.program, sizeof failure_.program);
+    failure_.warp = warp.warp;
+    failure_.site = site;
+    stop();
+  }
 }
 
 void worker::stop() {
@@ -202,8 +214,11 @@ bool worker::run(const std::uint32_t program[3]) {
     std::memcpy(warps_[w]->program, program, sizeof warps_[w]->program);
     warps_[w]->state = warp_state::status::ready;
   }
-  if (code_.emulated)
+  if (code_.emulated) {
     shadow_.begin_program(code_.shared_bytes);
+    for (std::uint32_t w = 0; w < count; ++w)
+      warps_[w]->async.begin();
+  }
   std::uint32_t fibers = code_.has_barriers ? count : 1;
   for (std::uint32_t w = 0; w < fibers; ++w)
     warps_[w]->resume = ctx::make_fcontext(warps_[w]->stack + stack_bytes, stack_bytes, fiber::main);

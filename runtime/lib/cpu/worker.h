@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "async.h"
 #include "shadow.h"
 
 #include <tessera/codegen/cpu_abi.h>
@@ -33,6 +34,7 @@ struct warp_state : tessera_cpu_context {
   std::byte *stack = nullptr; ///< lowest usable byte; a guard page lies below
   void *sanitizer_stack = nullptr;
   enum class status : std::uint8_t { ready, waiting, done } state = status::ready;
+  async_state async; ///< emulated NVIDIA targets
 };
 
 /// Not shared between threads. One per thread is kept, so that stacks and buffers are made once.
@@ -71,7 +73,8 @@ private:
   void make_warps(std::uint32_t count, std::uint32_t stacks);
   bool resume(warp_state &warp);
   void yield(warp_state &warp, bool for_good);
-  void leave_fibers(); ///< after a failure: nobody goes on where the fibers stopped
+  void finish(warp_state &warp); ///< its code has returned
+  void leave_fibers();           ///< after a failure: nobody goes on where the fibers stopped
 
   program_code code_;
   const void *const *args_ = nullptr;

@@ -222,6 +222,12 @@ public:
   // ---- kernels
   // -------------------------------------------------------------------------------------------------------
 
+  std::string assembler() const override {
+    if (has_assembler() && runs_cubin(target.arch))
+      return {};
+    return fmt::format("CUDA {} for sm_{}{}", cu_.version, major_, minor_);
+  }
+
   std::unique_ptr<loaded_code> load(compiled_kernel &kernel) override {
     const kernel_metadata &meta = kernel.metadata;
     if (meta.shared_bytes > properties.max_shared_bytes)
@@ -239,8 +245,7 @@ public:
     }
 
     // Machine code of an older architecture does not run on a newer GPU, its PTX does.
-    auto [number, suffix] = split(kernel.compiled_for.arch);
-    const std::string *cubin = number / 10 == major_ ? kernel.find("cubin") : nullptr;
+    const std::string *cubin = runs_cubin(kernel.compiled_for.arch) || kernel.cached ? kernel.find("cubin") : nullptr;
     if (!cubin)
       cubin = &assemble(kernel);
     if (CUresult r = cu_.ModuleLoadData(&code->module, cubin->data()); r != success)
@@ -273,6 +278,38 @@ public:
       fail(r, "launching a kernel");
   }
 
+  void launch_with(const launch_options &how, const loaded_code &code, checked_grid g, const void **args,
+                   void *stream) override {
+    auto &c = static_cast<const cuda_code &>(code);
+    if (!cu_.LaunchKernelEx)
+      throw error(stage::launch,
+                  fmt::format("cooperative launches and clusters need a driver for CUDA 12; this one is for {}.{}",
+                              cu_.version / 1000, cu_.version % 1000 / 10));
+    const unsigned programs = how.cluster[0] * how.cluster[1] * how.cluster[2];
+    if (programs > 1 && major_ < 9)
+      throw error(stage::launch,
+                  fmt::format("clusters need an sm_90 GPU or a newer one; {} is sm_{}{}", str(), major_, minor_));
+    last_launched_.store(c.name, std::memory_order_relaxed);
+    scoped_context scope(cu_, context());
+    if (programs > 8) // more than every GPU has to allow
+      check(cu_.FuncSetAttribute(c.function, non_portable_cluster, 1), "allowing a large cluster");
+    launch_attribute attributes[2];
+    unsigned count = 0;
+    if (how.cooperative)
+      attributes[count++] = {launch_cooperative, {.flag = 1}};
+    if (programs > 1)
+      attributes[count++] = {launch_cluster, {.dimension = {how.cluster[0], how.cluster[1], how.cluster[2]}}};
+    const launch_config config{{g.x, g.y, g.z}, {c.threads, 1, 1}, c.shared_bytes, queue(stream), attributes, count};
+    CUresult r = cu_.LaunchKernelEx(&config, c.function, const_cast<void **>(args), nullptr);
+    if (r == cooperative_too_large)
+      throw error(stage::launch,
+                  fmt::format("a cooperative launch of {} programs of kernel '{}' does not fit on {} at once: launch "
+                              "fewer that do more each",
+                              std::uint64_t(g.x) * g.y * g.z, *c.name, str()));
+    if (r != success)
+      fail(r, "launching a kernel");
+  }
+
   cpu_counters counters() const override {
     throw error(stage::launch,
                 "a GPU does not count its traffic; run on the CPU device, or one that emulates this GPU");
@@ -289,6 +326,9 @@ private:
     check(cu_.DeviceGetAttribute(&value, a, device_), "looking at a CUDA device");
     return value;
   }
+
+  /// Whether machine code of `arch` runs here as it is.
+  bool runs_cubin(std::string_view arch) const { return split(arch).first / 10 == major_; }
 
   /// "sm_90a" -> 90, true.
   static std::pair<int, bool> split(std::string_view arch) {

@@ -33,6 +33,7 @@ struct loaded_driver {
   }
     TESSERA_CUDA_FUNCTIONS(TESSERA_CUDA_LOAD)
 #undef TESSERA_CUDA_LOAD
+    api.LaunchKernelEx = reinterpret_cast<decltype(api.LaunchKernelEx)>(dlsym(library, "cuLaunchKernelEx"));
     if (CUresult r = api.Init(0); r != success) {
       reason = fmt::format("the CUDA driver {} does not start: {}", path, describe(api, r));
       return;
@@ -114,7 +115,11 @@ void fail(const driver_api &cu, CUresult r, std::string_view doing) {
     throw error(stage::execute, fmt::format("{}: {}, found while {}. The device's context is lost: every later call on "
                                             "this device fails until the process is started again.",
                                             why, describe(cu, r), doing));
-  throw error(stage::driver, fmt::format("{} failed: {}", doing, describe(cu, r)));
+  const bool capturing = r >= capture_unsupported && r <= capture_implicit;
+  throw error(stage::driver, fmt::format("{} failed: {}{}", doing, describe(cu, r),
+                                         capturing ? ". A stream is being captured into a graph: compile and load with "
+                                                     "kernel.prepare(…) before, and do not wait or allocate meanwhile"
+                                                   : ""));
 }
 
 } // namespace tessera::cuda

@@ -33,6 +33,7 @@ enum result : CUresult {
   illegal_address = 700,
   launch_out_of_resources = 701,
   launch_timeout = 702,
+  cooperative_too_large = 720,
   device_assert = 710,
   hardware_stack_error = 714,
   illegal_instruction = 715,
@@ -40,6 +41,9 @@ enum result : CUresult {
   invalid_address_space = 717,
   invalid_pc = 718,
   launch_failed = 719,
+  capture_unsupported = 900,
+  capture_invalidated = 901,
+  capture_implicit = 906,
 };
 
 enum device_attribute : int {
@@ -59,7 +63,7 @@ enum device_attribute : int {
   shared_per_block_optin = 97,
 };
 
-enum function_attribute : int { local_bytes = 3, num_registers = 4, max_dynamic_shared = 8 };
+enum function_attribute : int { local_bytes = 3, num_registers = 4, max_dynamic_shared = 8, non_portable_cluster = 14 };
 enum pointer_attribute : int {
   memory_type = 2,
   device_pointer = 3,
@@ -71,6 +75,24 @@ enum pointer_attribute : int {
 enum memory_kind : unsigned { no_memory = 0, host_memory = 1, device_memory = 2, array_memory = 3, unified_memory = 4 };
 enum jit_option : int { error_log = 5, error_log_bytes = 6, generate_line_info = 12 };
 enum jit_input : int { input_ptx = 1 };
+
+/// The structures of cuLaunchKernelEx.
+enum launch_attribute_id : int { launch_cooperative = 2, launch_cluster = 4 };
+struct launch_attribute {
+  launch_attribute_id id;
+  alignas(8) union {
+    int flag;
+    unsigned dimension[3];
+    char bytes[64];
+  } value;
+};
+struct launch_config {
+  unsigned grid[3], block[3], shared_bytes;
+  CUstream stream;
+  launch_attribute *attributes;
+  unsigned count;
+};
+static_assert(sizeof(launch_attribute) == 72 && sizeof(launch_config) == 56);
 
 // name in this table, exported symbol, parameters
 #define TESSERA_CUDA_FUNCTIONS(F)                                                                                      \
@@ -128,6 +150,8 @@ struct driver_api {
 #define TESSERA_CUDA_MEMBER(NAME, SYMBOL, ...) CUresult (*NAME)(__VA_ARGS__) = nullptr;
   TESSERA_CUDA_FUNCTIONS(TESSERA_CUDA_MEMBER)
 #undef TESSERA_CUDA_MEMBER
+  /// Null in drivers before CUDA 12.
+  CUresult (*LaunchKernelEx)(const launch_config *, CUfunction, void **, void **) = nullptr;
   int version = 0; ///< 13000 is CUDA 13.0
 };
 

@@ -3,6 +3,9 @@
 //
 //   tl::ptr<float> p, tl::ptr<const float> q, tl::val<tl::i32> n, tl::val<float> f, tl::val<bool> flag
 
+//header #include <array>
+//header #include <utility>
+//header #include <vector>
 //header #include <tessera/tile.h>
 //header namespace tl = tessera::tl;
 //before [[maybe_unused]] static auto kernel = [](tl::ptr<float> p, tl::ptr<const float> q, tl::val<tl::i32> n, tl::val<float> f, tl::val<bool> flag) {
@@ -19,6 +22,26 @@ for (auto i : tl::range(0, n)) acc = acc + i.to<float>();
 //@ add to a value: a value cannot be assigned: declare 'tl::var x = …'
 auto x = n + 1;
 x += 1;
+
+//@ assign an element of a list of values: a value cannot be assigned: declare 'tl::var x = …'
+std::vector<tl::val<float>> kept(2, f);
+kept[0] = f + 1.0f;
+
+//@ add to an element of a list of values: a value cannot be assigned: declare 'tl::var x = …'
+std::array<tl::val<float>, 2> sums{f, f};
+sums[1] += f;
+
+//@ assign a structure of values: a value cannot be assigned: declare 'tl::var x = …'
+struct complex { tl::val<float> re, im; } x{f, f}, y{f, f};
+x = y;
+
+//@ swap of values: a value cannot be assigned: declare 'tl::var x = …'
+tl::val<float> x = f, y = f + 1.0f;
+std::swap(x, y);
+
+//@ assign what a condition chose: a value cannot be assigned: declare 'tl::var x = …'
+tl::var x = f;
+(true ? x : f) = f;
 
 //@ if on a value: a traced value has no value while tracing; use tl::if_
 if (n < 0) tl::store(p, 1.0f);
@@ -101,6 +124,27 @@ auto x = f << f;
 //@ float loop bounds: loop bounds are integers
 for (auto i : tl::range(f, f)) (void)i;
 
+//@ dot of two types: tl::dot multiplies tiles of one element type
+auto x = tl::dot(tl::zeros<tl::f16>({16, 16}), tl::zeros<tl::bf16>({16, 16}));
+
+//@ dot of unsigned integers: tl::dot multiplies tiles of one element type
+auto x = tl::dot(tl::zeros<tl::u8>({16, 16}), tl::zeros<tl::u8>({16, 16}));
+
+//@ dot with another accumulator: tl::dot adds up f16, bf16, fp8 and f32 in float, f64 in double, i8 in i32
+auto x = tl::dot(tl::zeros<tl::i8>({16, 16}), tl::zeros<tl::i8>({16, 16}), tl::zeros<float>({16, 16}));
+
+//@ arithmetic on fp8: fp8 elements are stored, converted and multiplied by tl::dot only
+auto x = tl::zeros<tl::f8e4m3>({16}) + 1.0f;
+
+//@ a function of fp8: fp8 elements are stored, converted and multiplied by tl::dot only
+auto x = tl::exp(tl::zeros<tl::f8e5m2>({16}));
+
+//@ a comparison of fp8: fp8 elements are stored, converted and multiplied by tl::dot only
+auto x = tl::zeros<tl::f8e5m2>({16}) < 1.0f;
+
+//@ a sum of fp8: sum takes numbers; convert fp8 with .to<float>()
+auto x = tl::sum(tl::zeros<tl::f8e5m2>({16}));
+
 //@ auto parameter: a kernel's parameters have types, not auto
 (void)tessera::trace_kernel("k", [](auto x) { (void)x; });
 
@@ -127,6 +171,41 @@ auto end = host ? tl::minimum(n + 1, n) : n;
 auto mask = host ? n < 3 && flag : flag;
 tl::store(p + end, 1.0f, mask && host);
 tl::store(p + end, 1.0f, !mask || host || !flag);
+
+//@ a host condition between variables, and between a variable and a value
+const bool host = true;
+tl::var x = f, y = f + 1.0f;
+tl::var at = p;
+auto value = host ? x : f, other = host ? f * 2.0f : x;
+auto copy = host ? x : y;
+static_assert(std::is_same_v<decltype(value), tl::val<float>> && std::is_same_v<decltype(copy), tl::var<float>>);
+x = host ? y : x;
+y = host ? f : x;
+y += host ? x : value;
+copy = tl::maximum(host ? x : other, 1.0f);
+tl::store(host ? at : p, x + y + copy, host ? flag : !flag);
+
+//@ variables in containers and structures are assigned like any other object
+struct state { tl::var<float> sum; tl::var<tl::i32> count; } a{f, n}, b{0.0f, 0};
+a = b;
+std::swap(a, b);
+b = state{f, n};
+std::vector<tl::var<float>> list(2, f);
+list[0] = f + 1.0f;
+list[0] += list[1];
+list.insert(list.begin(), list[1]);
+list.erase(list.begin() + 1);
+std::swap(list[0], list[1]);
+std::array<tl::var<float>, 2> pair{a.sum, list[0]};
+pair[0] = pair[1];
+std::vector<tl::val<float>> values{f, a.sum};
+values.push_back(pair[0]);
+
+//@ helpers that take values take variables, templates too
+auto twice = [](tl::val<float> v) { return v * 2.0f; };
+auto square = []<class T>(const tl::val<T> &v) { return v * v; };
+tl::var x = f;
+x = twice(x) + square(x) + square(f);
 
 //@ pointers to mutable elements serve where const is asked for
 auto first = [](tl::ptr<const float> x) { return tl::load(x); };

@@ -233,6 +233,38 @@ TEST_CASE("hints and checks") {
   expect([](i32 n) { (void)tl::multiple_of(n, {0}); }, "a hint is a positive number", line + 2);
   expect([] { tl::assume(tl::arange(0, 8) < 9); }, "assume takes a scalar condition", line + 3);
   expect([] { tl::static_assert_(false, "BLOCK must be at least 16"); }, "BLOCK must be at least 16", line + 4);
+  expect([](p32 p, i32 n) {
+    tl::var at = n;
+    for (auto i : tl::range(n)) {
+      tl::store(p + tl::multiple_of(at, {16}), i.to<float>());
+      at += 16;
+    }
+  }, "the hint is on the variable declared at " + at(line + 6) + ", which the loop at " + at(line + 7) +
+         " assigns: give it to the values that are assigned", line + 8);
+  expect([](p32 p, i32 n) {
+    tl::var at = n;
+    tl::while_([&] { return tl::multiple_of(at, {16}) < 64; }, [&] { at += 16; });
+    tl::store(p + at, 1.0f);
+  }, "the hint is on the variable declared at " + at(line + 14), line + 15);
+  expect([] {
+    (void)tl::reduce(tl::arange(0, 8), 0, [](auto a, auto b) { return tl::multiple_of(a, {2}) + b; });
+  }, "a combine function computes from its arguments only", line + 19);
+}
+
+TEST_CASE("matrix products") {
+  const unsigned line = __LINE__;
+  expect([](p32) { (void)tl::dot(tl::zeros<float>({16, 32}), tl::zeros<float>({16, 32})); },
+         "dot: [16, 32] times [16, 32]: the columns of the first must be as many as the rows of the second", line + 1);
+  expect([](p32) { (void)tl::dot(tl::zeros<float>({2, 16, 16}), tl::zeros<float>({4, 16, 16})); },
+         "dot: [2, 16, 16] times [4, 16, 16]", line + 3);
+  expect([](p32) { (void)tl::dot(tl::zeros<float>({16}), tl::zeros<float>({16, 16})); },
+         "dot multiplies two tiles of two dimensions, or of three with the batch first, not [16] and [16, 16]", line + 5);
+  expect([](p32) { (void)tl::dot(tl::zeros<float>({16, 16}), tl::zeros<float>({16, 8}), tl::zeros<float>({16, 16})); },
+         "dot: the product is [16, 8], the accumulator [16, 16]", line + 7);
+  expect([](p32) { (void)tl::dot(tl::zeros<float>({16, 8}), tl::zeros<float>({8, 8}), {.max_num_imprecise_acc = -1}); },
+         "max_num_imprecise_acc", line + 9);
+  expect([](p32) { (void)tl::dot(tl::zeros<float>({2048, 1}), tl::zeros<float>({1, 2048})); },
+         "has more than", line + 11);
 }
 
 TEST_CASE("a combine function only computes") {

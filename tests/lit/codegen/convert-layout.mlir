@@ -3,6 +3,7 @@
 // RUN: tessera-translate %t/copy.mlir --target=cuda:sm_90a --emit=ptx | FileCheck %t/copy.mlir
 // RUN: tessera-translate %t/shuffle.mlir --target=cuda:sm_90a --emit=ptx | FileCheck %t/shuffle.mlir
 // RUN: tessera-translate %t/shared.mlir --target=cuda:sm_90a --emit=ptx | FileCheck %t/shared.mlir
+// RUN: tessera-translate %t/passes.mlir --target=cuda:sm_90a --emit=ptx | FileCheck %t/passes.mlir
 // RUN: tessera-translate %t/local.mlir --target=cuda:sm_90a --emit=ptx | FileCheck %t/local.mlir
 
 //--- copy.mlir
@@ -78,6 +79,43 @@ tt.func public @shared(%x: !tt.ptr<f32> {tt.divisibility = 16 : i32}, %o: !tt.pt
   %po = tt.addptr %os, %i : tensor<32x32x!tt.ptr<f32>>, tensor<32x32xi32>
   tt.store %po, %t : tensor<32x32x!tt.ptr<f32>>
   tt.return
+}
+
+//--- passes.mlir
+// Too little memory for the whole tile: half of the lanes store, all load what that gives; then the other half. Every
+// thread stores and loads each of its registers once.
+// CHECK-LABEL: .entry passes(
+// CHECK:         and.b32 %[[BIT:.*]], %{{.*}}, 4;
+// CHECK:         setp.eq.b32 %[[FIRST:.*]], %[[BIT]], 0;
+// CHECK-COUNT-4: @%[[FIRST]] st.shared.v4.b32
+// CHECK-NOT:     st.shared
+// CHECK:         bar.sync 0;
+// CHECK-NOT:     st.shared
+// CHECK:         bar.sync 0;
+// CHECK-COUNT-4: @%p{{.*}} st.shared.v4.b32
+// CHECK-NOT:     st.shared
+// CHECK:         bar.sync 0;
+// CHECK-NOT:     bar.sync
+#a = #ttg.blocked<{sizePerThread = [1, 4], threadsPerWarp = [4, 8], warpsPerCTA = [2, 1], order = [1, 0]}>
+#b = #ttg.blocked<{sizePerThread = [4, 1], threadsPerWarp = [8, 4], warpsPerCTA = [1, 2], order = [0, 1]}>
+module attributes {"ttg.num-warps" = 2 : i32, "ttg.num-ctas" = 1 : i32, "ttg.threads-per-warp" = 32 : i32, ttg.shared = 2048 : i32} {
+  tt.func public @passes(%o: !tt.ptr<f32> {tt.divisibility = 16 : i32}, %x: f32) {
+    %r = tt.make_range {start = 0 : i32, end = 32 : i32} : tensor<32xi32, #ttg.slice<{dim = 1, parent = #b}>>
+    %c = tt.make_range {start = 0 : i32, end = 32 : i32} : tensor<32xi32, #ttg.slice<{dim = 0, parent = #b}>>
+    %row = tt.expand_dims %r {axis = 1 : i32} : tensor<32xi32, #ttg.slice<{dim = 1, parent = #b}>> -> tensor<32x1xi32, #b>
+    %col = tt.expand_dims %c {axis = 0 : i32} : tensor<32xi32, #ttg.slice<{dim = 0, parent = #b}>> -> tensor<1x32xi32, #b>
+    %c32 = arith.constant dense<32> : tensor<1x32xi32, #b>
+    %start = arith.muli %col, %c32 : tensor<1x32xi32, #b>
+    %starts = tt.broadcast %start : tensor<1x32xi32, #b> -> tensor<32x32xi32, #b>
+    %rows = tt.broadcast %row : tensor<32x1xi32, #b> -> tensor<32x32xi32, #b>
+    %i = arith.addi %starts, %rows : tensor<32x32xi32, #b>
+    %v = tt.splat %x : f32 -> tensor<32x32xf32, #a>
+    %w = ttg.convert_layout %v {allocation.offset = 0 : i32, allocation.scratch_limit = 2048 : i32} : tensor<32x32xf32, #a> -> tensor<32x32xf32, #b>
+    %os = tt.splat %o : !tt.ptr<f32> -> tensor<32x32x!tt.ptr<f32>, #b>
+    %po = tt.addptr %os, %i : tensor<32x32x!tt.ptr<f32>, #b>, tensor<32x32xi32, #b>
+    tt.store %po, %w : tensor<32x32x!tt.ptr<f32>, #b>
+    tt.return
+  }
 }
 
 //--- local.mlir

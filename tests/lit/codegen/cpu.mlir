@@ -4,7 +4,7 @@
 // RUN: env TESSERA_CPU_ISA=sse2 tessera-translate %s --target=cpu --count-traffic --emit=llir | FileCheck %s --check-prefix=COUNT
 // RUN: tessera-translate %s --target=cpu:emulate=sm_90a --emit=llir | FileCheck %s --check-prefix=EMULATED
 
-// CHECK-LABEL: define void @f(ptr {{.*}}%args, ptr {{.*}}%ctx)
+// CHECK-LABEL: define void @f.kernel(ptr {{.*}}%args, ptr {{.*}}%ctx)
 // A masked run without hardware for it is one function a module.
 // CHECK: [[V:%.*]] = tail call fastcc <4 x float> @tessera.load.4xfloat(ptr %{{.*}}, <4 x i1> [[MASK:%.*]])
 // CHECK: [[E:%.*]] = tail call contract <4 x float> @_ZGVbN4v_expf(<4 x float> [[V]])
@@ -28,7 +28,7 @@
 
 // Emulated, every access is a call with a constant that describes it: lanes, element, vector, alignment, run, source line.
 // EMULATED: @access = private unnamed_addr constant { i32, i32, i32, i32, i32, { ptr, i32, i32 } } { i32 32, i32 4, i32 1, i32 4, i32 0, { ptr, i32, i32 } { ptr @file, i32 {{[1-9][0-9]+}}, i32 {{[0-9]+}} } }
-// EMULATED-LABEL: define void @f(
+// EMULATED-LABEL: define void @f.kernel(
 // EMULATED: call void @tessera_cpu_global_load(ptr %ctx, ptr {{.*}}@access, i64
 // EMULATED: call void @tessera_cpu_global_store(
 tt.func public @f(%x: !tt.ptr<f32>, %b: !tt.ptr<bf16>, %i: !tt.ptr<i32>, %n: i32) {

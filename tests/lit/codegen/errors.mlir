@@ -6,6 +6,8 @@
 // RUN: not tessera-translate %t/kernel.mlir --target=hip:gfx942 2>&1 | FileCheck %s --check-prefix=HIP
 // RUN: not tessera-translate %t/kernel.mlir --emit=hsaco 2>&1 | FileCheck %s --check-prefix=STAGE
 // RUN: not tessera-translate %t/kernel.mlir --num-warps=3 2>&1 | FileCheck %s --check-prefix=WARPS
+// RUN: not tessera-translate %t/kernel.mlir --num-stages=-1 2>&1 | FileCheck %s --check-prefix=STAGES
+// RUN: not tessera-translate %t/kernel.mlir --maxnreg=-5 2>&1 | FileCheck %s --check-prefix=REGISTERS
 // RUN: not tessera-translate %t/two.mlir 2>&1 | FileCheck %s --check-prefix=TWO
 // RUN: not tessera-translate %t/none.mlir 2>&1 | FileCheck %s --check-prefix=EMPTY
 // RUN: not tessera-translate %t/syntax.mlir 2>&1 | FileCheck %s --check-prefix=SYNTAX
@@ -18,29 +20,40 @@
 // RUN: sed 's/TEXT/add.f32 ${0:Q}, $1, $2;/' %t/assembly.mlir | not tessera-translate - 2>&1 | FileCheck %s --check-prefix=LLVM
 // RUN: not tessera-translate %t/name.mlir 2>&1 | FileCheck %s --check-prefix=NAME
 // RUN: not tessera-translate %t/name.mlir --target=cpu 2>&1 | FileCheck %s --check-prefix=NAME
+// RUN: not tessera-translate %t/library-name.mlir 2>&1 | FileCheck %s --check-prefix=LIBRARY
 // RUN: not tessera-translate %t/symbol.mlir 2>&1 | FileCheck %s --check-prefix=SYMBOL
 // RUN: not tessera-translate %t/warps.mlir --target=cpu:emulate=gfx942 2>&1 | FileCheck %s --check-prefix=LANES
+// RUN: not tessera-translate %t/fp8.mlir 2>&1 | FileCheck %s --check-prefix=FP8
+// RUN: not tessera-translate %t/fp8.mlir --target=cpu 2>&1 | FileCheck %s --check-prefix=FP8
 // ARCH: launch error: target 'cuda:sm_75' names an unknown architecture
 // TARGET: launch error: target 'vulkan' is not known. Targets are cpu, cpu:emulate=ARCH, cuda[:ARCH]
 // NOARCH: codegen error: target 'cuda' names no architecture
 // HIP: codegen error: no code can be made for target 'hip:gfx942' yet
 // STAGE: codegen error: target 'cuda:sm_90a' has no stage 'hsaco'; its stages are ttir, ttgir, llir, ptx, cubin
 // WARPS: codegen error: num_warps = 3 is not a power of two from 1 to 32
+// STAGES: codegen error: num_stages = -1 is negative: 0 leaves it to the compiler
+// REGISTERS: codegen error: maxnreg = -5 is negative: 0 leaves it to the compiler
 // TWO: verify error: the module has two kernels, 'a' and 'b'
 // EMPTY: verify error: the module has no public tt.func
 // SYNTAX: syntax.mlir:2:{{[0-9]+}}: verify error:
 // UNKNOWN: unknown.mlir:2:{{[0-9]+}}: codegen error: {{.*}}has no lowering to LLVM IR
 // EXTERN: extern.mlir:3:{{[0-9]+}}: codegen error: {{.*}}calls '__nv_fancyf', which the math library does not have with these types
+// FP8: fp8.mlir:3:{{[0-9]+}}: codegen error: {{.*}}computes with 8-bit floats: convert them with tt.fp_to_fp first
 // OPERAND: codegen error: {{.*}}names operand $3 in its assembly, but its operands are $0 to $2
 // DOLLAR: codegen error: {{.*}}has '$' before ';' in its assembly
 // BRACE: codegen error: {{.*}}does not close '${2' in its assembly
 // LLVM: codegen error: LLVM makes no code of this: {{.*}}invalid operand in inline asm
 // NAME: name.mlir:1:1: codegen error: 'my kernel' cannot be a kernel's name: use letters, digits and _, no digit first
+// LIBRARY: codegen error: '_Z3sinf' cannot be a kernel's name: _Z and __ begin those of libraries
 // SYMBOL: codegen error: {{.*}}calls '#smem', which is no name of a function
 // LANES: codegen error: the ttgir was made for warps of 32 lanes, target 'cpu:emulate=gfx942' has 64
 
 //--- kernel.mlir
 tt.func public @kernel(%o: !tt.ptr<i32>) {
+  tt.return
+}
+//--- library-name.mlir
+tt.func public @_Z3sinf(%o: !tt.ptr<i32>) {
   tt.return
 }
 //--- two.mlir
@@ -92,4 +105,12 @@ module attributes {"ttg.num-warps" = 4 : i32, "ttg.num-ctas" = 1 : i32, "ttg.thr
   tt.func public @kernel(%o: !tt.ptr<i32>) {
     tt.return
   }
+}
+
+//--- fp8.mlir
+tt.func public @f(%o: !tt.ptr<f8E4M3FN>) {
+  %x = tt.load %o : !tt.ptr<f8E4M3FN>
+  %0 = arith.mulf %x, %x : f8E4M3FN
+  tt.store %o, %0 : !tt.ptr<f8E4M3FN>
+  tt.return
 }

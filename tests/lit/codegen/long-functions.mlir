@@ -17,6 +17,17 @@
 // CPU: define internal {{.*}}@tessera.sdiv.32xi64.7(
 // CPU: sdiv i64 %{{.*}}, 7
 
+// A chain of them becomes one function of one element; what is needed of it outside comes back together.
+// RUN: tessera-translate %t/chain.mlir --target=cuda:sm_90a --num-warps=4 --emit=llir | FileCheck %s --check-prefix=CHAIN
+// RUN: tessera-translate %t/chain.mlir --target=cuda:sm_90a --num-warps=16 --emit=llir | FileCheck %s --check-prefix=SHORT
+// RUN: tessera-translate %t/chain.mlir --target=cpu:emulate=sm_90a --num-warps=4 --emit=llir | FileCheck %s --check-prefix=SHORT
+// CHAIN-COUNT-128: call {{.*}}@tessera.chain(float
+// CHAIN-NOT: call {{.*}}@tessera.chain
+// CHAIN: define internal {{.*}}{ float, float } @tessera.chain(float
+// CHAIN-NOT: call {{.*}}_Z
+// CHAIN: ret { float, float }
+// SHORT-NOT: tessera.chain
+
 //--- gelu.mlir
 tt.func public @gelu(%x: !tt.ptr<f32> {tt.divisibility = 16 : i32}) {
   %i = tt.make_range {start = 0 : i32, end = 8192 : i32} : tensor<8192xi32>
@@ -25,6 +36,21 @@ tt.func public @gelu(%x: !tt.ptr<f32> {tt.divisibility = 16 : i32}) {
   %v = tt.load %p : tensor<8192x!tt.ptr<f32>>
   %e = math.erf %v : tensor<8192xf32>
   tt.store %p, %e : tensor<8192x!tt.ptr<f32>>
+  tt.return
+}
+//--- chain.mlir
+tt.func public @chain(%x: !tt.ptr<f32> {tt.divisibility = 16 : i32}) {
+  %i = tt.make_range {start = 0 : i32, end = 16384 : i32} : tensor<16384xi32>
+  %xs = tt.splat %x : !tt.ptr<f32> -> tensor<16384x!tt.ptr<f32>>
+  %p = tt.addptr %xs, %i : tensor<16384x!tt.ptr<f32>>, tensor<16384xi32>
+  %v = tt.load %p : tensor<16384x!tt.ptr<f32>>
+  %half = arith.constant dense<0.5> : tensor<16384xf32>
+  %t = math.tanh %v : tensor<16384xf32>
+  %h = arith.mulf %t, %half : tensor<16384xf32>
+  %e = math.erf %h : tensor<16384xf32>
+  %w = math.powf %e, %v : tensor<16384xf32>
+  %s = arith.addf %w, %t : tensor<16384xf32>
+  tt.store %p, %s : tensor<16384x!tt.ptr<f32>>
   tt.return
 }
 //--- divide.mlir

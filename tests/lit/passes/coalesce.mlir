@@ -43,7 +43,7 @@ tt.func public @unaligned(%p: !tt.ptr<f32>) {
 // CHECK-DAG: #[[$COL:.*]] = #ttg.blocked<{sizePerThread = [2, 1], threadsPerWarp = [8, 4], warpsPerCTA = [1, 4], order = [0, 1]}>
 // CHECK-LABEL: @columns
 // CHECK: tt.load {{.*}} : tensor<16x16x!tt.ptr<f32>, #[[$COL]]>
-// WIDE-DAG: #[[$WCOL:.*]] = #ttg.blocked<{sizePerThread = [1, 1], threadsPerWarp = [8, 1], warpsPerCTA = [2, 1], order = [0, 1]}>
+// WIDE-DAG: #[[$WCOL:.*]] = #ttg.blocked<{sizePerThread = [1, 1], threadsPerWarp = [8, 1], warpsPerCTA = [1, 2], order = [0, 1]}>
 // WIDE-LABEL: @columns
 // WIDE: tt.load {{.*}} : tensor<16x16x!tt.ptr<f32>, #[[$WCOL]]>
 tt.func public @columns(%p: !tt.ptr<f32> {tt.divisibility = 16 : i32}, %o: !tt.ptr<f32>) {

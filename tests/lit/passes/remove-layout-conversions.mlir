@@ -194,3 +194,65 @@ tt.func @local(%p: tensor<1024x!tt.ptr<f32>, #b>) {
   tt.return
 }
 }
+
+// -----
+
+// A tile of few elements may be loaded in any layout, but not one that goes to a product through shared memory.
+#v = #ttg.blocked<{sizePerThread = [1, 4], threadsPerWarp = [8, 4], warpsPerCTA = [8, 1], order = [1, 0]}>
+#mma = #ttg.nvidia_mma<{versionMajor = 2, versionMinor = 0, warpsPerCTA = [1, 8], instrShape = [16, 8]}>
+#a = #ttg.dot_op<{opIdx = 0, parent = #mma, kWidth = 2}>
+#b = #ttg.dot_op<{opIdx = 1, parent = #mma, kWidth = 2}>
+module attributes {"ttg.num-warps" = 8 : i32, "ttg.threads-per-warp" = 32 : i32, ttg.target = "cuda:80"} {
+// CHECK: #[[$V:.*]] = #ttg.blocked<{sizePerThread = [1, 4]
+// CHECK: #[[$MMA:.*]] = #ttg.nvidia_mma
+// CHECK-LABEL: @product
+// CHECK: scf.for {{.*}} -> (tensor<16x64xf32, #[[$MMA]]>)
+// CHECK-NEXT: %[[X:.*]] = tt.load %{{.*}} : tensor<16x16x!tt.ptr<f16>, #[[$V]]>
+// CHECK-NEXT: ttg.convert_layout %[[X]] : {{.*}} -> tensor<16x16xf16, #ttg.dot_op
+// What follows the product is computed where it lies.
+// CHECK-NEXT: tt.dot
+// CHECK-NOT: ttg.convert_layout
+// CHECK: scf.yield
+// CHECK: arith.truncf {{.*}} : tensor<16x64xf32, #[[$MMA]]> to tensor<16x64xf16, #[[$MMA]]>
+// CHECK-NEXT: ttg.convert_layout
+// CHECK-NEXT: tt.store
+tt.func @product(%ap: tensor<16x16x!tt.ptr<f16>, #v>, %y: tensor<16x64xf16, #b>, %cp: tensor<16x64x!tt.ptr<f16>, #v>, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant dense<0.0> : tensor<16x64xf32, #v>
+  %r = scf.for %k = %c0 to %n step %c1 iter_args(%s = %zero) -> (tensor<16x64xf32, #v>) : i32 {
+    %x = tt.load %ap : tensor<16x16x!tt.ptr<f16>, #v>
+    %xd = ttg.convert_layout %x : tensor<16x16xf16, #v> -> tensor<16x16xf16, #a>
+    %c = ttg.convert_layout %s : tensor<16x64xf32, #v> -> tensor<16x64xf32, #mma>
+    %d = tt.dot %xd, %y, %c : tensor<16x16xf16, #a> * tensor<16x64xf16, #b> -> tensor<16x64xf32, #mma>
+    %t = ttg.convert_layout %d : tensor<16x64xf32, #mma> -> tensor<16x64xf32, #v>
+    scf.yield %t : tensor<16x64xf32, #v>
+  }
+  %h = arith.truncf %r : tensor<16x64xf32, #v> to tensor<16x64xf16, #v>
+  tt.store %cp, %h : tensor<16x64x!tt.ptr<f16>, #v>
+  tt.return
+}
+}
+
+// -----
+
+// The native CPU stores sums where they are: its lanes lie along rows.
+#v = #ttg.blocked<{sizePerThread = [1, 1], threadsPerWarp = [1, 8], warpsPerCTA = [4, 1], order = [1, 0]}>
+#s = #ttg.blocked<{sizePerThread = [8, 1], threadsPerWarp = [1, 8], warpsPerCTA = [4, 1], order = [1, 0]}>
+#sh = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [1, 0]}>
+#smem = #ttg.shared_memory
+module attributes {"ttg.num-warps" = 4 : i32, "ttg.threads-per-warp" = 8 : i32, ttg.target = "cpu"} {
+// CHECK: #[[$S:.*]] = #ttg.blocked<{sizePerThread = [8, 1]
+// CHECK-LABEL: @sums
+// CHECK: ttg.local_dot
+// CHECK-NOT: ttg.convert_layout
+// CHECK: tt.store {{.*}} : tensor<32x32x!tt.ptr<f32>, #[[$S]]>
+tt.func @sums(%a: !ttg.memdesc<32x32xf32, #sh, #smem>, %p: !tt.ptr<f32>) {
+  %zero = arith.constant dense<0.0> : tensor<32x32xf32, #s>
+  %d = ttg.local_dot %a, %a, %zero : !ttg.memdesc<32x32xf32, #sh, #smem> * !ttg.memdesc<32x32xf32, #sh, #smem>, tensor<32x32xf32, #s> -> tensor<32x32xf32, #s>
+  %v = ttg.convert_layout %d : tensor<32x32xf32, #s> -> tensor<32x32xf32, #v>
+  %ps = tt.splat %p : !tt.ptr<f32> -> tensor<32x32x!tt.ptr<f32>, #v>
+  tt.store %ps, %v : tensor<32x32x!tt.ptr<f32>, #v>
+  tt.return
+}
+}

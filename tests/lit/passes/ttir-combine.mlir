@@ -80,3 +80,22 @@ tt.func @add_zero(%p: tensor<8x!tt.ptr<f32>>) -> tensor<8x!tt.ptr<f32>> {
   %q = tt.addptr %p, %c : tensor<8x!tt.ptr<f32>>, tensor<8xi32>
   tt.return %q : tensor<8x!tt.ptr<f32>>
 }
+
+// CHECK-LABEL: @add_of_dot
+tt.func @add_of_dot(%a: tensor<16x16xf16>, %s: tensor<16x16xf32>, %x: tensor<16x16xi8>, %y: tensor<16x16xi32>) -> (tensor<16x16xf32>, tensor<16x16xi32>, tensor<16x16xf32>) {
+  // A sum becomes the accumulator, on either side; not where imprecision of the product alone was asked for.
+  // CHECK: %[[A:.*]] = tt.dot %arg0, %arg0, %arg1, inputPrecision = tf32 :
+  // CHECK: %[[B:.*]] = tt.dot %arg2, %arg2, %arg3 :
+  // CHECK: tt.dot {{.*}} {maxNumImpreciseAcc = 32 : i32}
+  // CHECK: %[[C:.*]] = arith.addf
+  // CHECK: tt.return %[[A]], %[[B]], %[[C]]
+  %zero = arith.constant dense<0.0> : tensor<16x16xf32>
+  %none = arith.constant dense<0> : tensor<16x16xi32>
+  %0 = tt.dot %a, %a, %zero, inputPrecision = tf32 : tensor<16x16xf16> * tensor<16x16xf16> -> tensor<16x16xf32>
+  %1 = arith.addf %s, %0 : tensor<16x16xf32>
+  %2 = tt.dot %x, %x, %none : tensor<16x16xi8> * tensor<16x16xi8> -> tensor<16x16xi32>
+  %3 = arith.addi %2, %y : tensor<16x16xi32>
+  %4 = tt.dot %a, %a, %zero {maxNumImpreciseAcc = 32 : i32} : tensor<16x16xf16> * tensor<16x16xf16> -> tensor<16x16xf32>
+  %5 = arith.addf %4, %s : tensor<16x16xf32>
+  tt.return %1, %3, %5 : tensor<16x16xf32>, tensor<16x16xi32>, tensor<16x16xf32>
+}

@@ -163,3 +163,30 @@ tt.func @constant_in_reduce(%x: tensor<8xi32>) -> i32 {
   }) : (tensor<8xi32>) -> i32
   tt.return %0 : i32
 }
+
+// CHECK-LABEL: @small_floats
+tt.func @small_floats() -> (f8E4M3FN, f8E5M2, tensor<8xf8E4M3FN>, f8E4M3FN, f8E5M2, f16, f8E4M3FN) {
+  // Rounding to nearest even or toward zero; beyond the largest value that value, also for infinities; NaN stays.
+  // CHECK-DAG: %[[A:.*]] = arith.constant 1.125000e+00 : f8E4M3FN
+  // CHECK-DAG: %[[B:.*]] = arith.constant 1.000000e+00 : f8E5M2
+  // CHECK-DAG: %[[C:.*]] = arith.constant dense<4.480000e+02> : tensor<8xf8E4M3FN>
+  // CHECK-DAG: %[[D:.*]] = arith.constant -4.480000e+02 : f8E4M3FN
+  // CHECK-DAG: %[[E:.*]] = arith.constant 5.734400e+04 : f8E5M2
+  // CHECK-DAG: %[[F:.*]] = arith.constant 5.734400e+04 : f16
+  // CHECK-DAG: %[[G:.*]] = arith.constant 0x7F : f8E4M3FN
+  // CHECK: tt.return %[[A]], %[[B]], %[[C]], %[[D]], %[[E]], %[[F]], %[[G]]
+  %a = arith.constant 1.15 : f32
+  %0 = tt.fp_to_fp %a, rounding = rtne : f32 -> f8E4M3FN
+  %b = arith.constant 1.24 : f32
+  %1 = tt.fp_to_fp %b, rounding = rtz : f32 -> f8E5M2
+  %c = arith.constant dense<1.0e6> : tensor<8xf32>
+  %2 = tt.fp_to_fp %c, rounding = rtne : tensor<8xf32> -> tensor<8xf8E4M3FN>
+  %d = arith.constant 0xFC00 : f16
+  %3 = tt.fp_to_fp %d, rounding = rtne : f16 -> f8E4M3FN
+  %e = arith.constant 60000.0 : f16
+  %4 = tt.fp_to_fp %e, rounding = rtz : f16 -> f8E5M2
+  %5 = tt.fp_to_fp %4 : f8E5M2 -> f16
+  %g = arith.constant 0x7FC00000 : f32
+  %6 = tt.fp_to_fp %g, rounding = rtne : f32 -> f8E4M3FN
+  tt.return %0, %1, %2, %3, %4, %5, %6 : f8E4M3FN, f8E5M2, tensor<8xf8E4M3FN>, f8E4M3FN, f8E5M2, f16, f8E4M3FN
+}

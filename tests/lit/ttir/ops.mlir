@@ -34,6 +34,21 @@ tt.func @casts(%p: tensor<16x!tt.ptr<f32>>, %q: !tt.ptr<i32>, %i: tensor<16xi64>
   tt.return
 }
 
+// CHECK-LABEL: @dot
+tt.func @dot(%a: tensor<16x32xf32>, %b: tensor<32x16xf32>, %c: tensor<16x16xf32>, %x: tensor<4x16x16xi8>, %y: tensor<4x16x16xi32>) {
+  // ieee is not written.
+  // CHECK: tt.dot %{{.*}}, %{{.*}}, %{{.*}} : tensor<16x32xf32> * tensor<32x16xf32> -> tensor<16x16xf32>
+  %0 = tt.dot %a, %b, %c, inputPrecision = ieee : tensor<16x32xf32> * tensor<32x16xf32> -> tensor<16x16xf32>
+  // CHECK: tt.dot %{{.*}}, %{{.*}}, %{{.*}}, inputPrecision = tf32 : tensor<16x32xf32> * tensor<32x16xf32> -> tensor<16x16xf32>
+  %1 = tt.dot %a, %b, %c, inputPrecision = tf32 : tensor<16x32xf32> * tensor<32x16xf32> -> tensor<16x16xf32>
+  // CHECK: tt.dot %{{.*}}, %{{.*}}, %{{.*}}, inputPrecision = tf32x3 {maxNumImpreciseAcc = 8 : i32} : tensor<16x32xf32>
+  %2 = tt.dot %a, %b, %c, inputPrecision = tf32x3 {maxNumImpreciseAcc = 8 : i32} : tensor<16x32xf32> * tensor<32x16xf32> -> tensor<16x16xf32>
+  // The batch comes first.
+  // CHECK: tt.dot %{{.*}}, %{{.*}}, %{{.*}} : tensor<4x16x16xi8> * tensor<4x16x16xi8> -> tensor<4x16x16xi32>
+  %3 = tt.dot %x, %x, %y : tensor<4x16x16xi8> * tensor<4x16x16xi8> -> tensor<4x16x16xi32>
+  tt.return
+}
+
 // CHECK-LABEL: @elementwise
 tt.func @elementwise(%x: tensor<8xf32>, %y: f32, %u: tensor<8xi32>) {
   // CHECK: tt.clampf %{{.*}}, %{{.*}}, %{{.*}}, propagateNan = none : tensor<8xf32>

@@ -8,55 +8,21 @@
 #include <vector>
 
 #include "cpu/thread_pool.h"
-#include "cpu/worker.h"
+#include "cpu_program.h"
 
-#include <tessera/codegen/cpu_abi.h>
 #include <tessera/error.h>
 #include <tessera/runtime/cpu_executor.h>
 
 using namespace tessera;
 using cpu::failure;
+using test::load;
+using test::store;
+using test::word;
 using reason = failure::reason;
 
-namespace {
-
-thread_local std::function<void(tessera_cpu_context &)> kernel;
-void entry(const void *const *, tessera_cpu_context *ctx) { kernel(*ctx); }
-
-/// Runs `body` as each warp of one program and says how it ended.
-failure run(std::uint32_t warps, std::function<void(tessera_cpu_context &)> body, std::uint32_t shared_bytes = 1024) {
-  cpu::fault_guard guard;
-  kernel = std::move(body);
-  cpu::program_code code{entry, warps, shared_bytes, true, true};
-  const std::uint32_t grid[3] = {1, 1, 1}, program[3] = {0, 0, 0};
-  cpu::worker &worker = cpu::worker::current();
-  worker.begin(code, nullptr, grid);
-  bool passed = worker.run(program);
-  CHECK(passed == (worker.error().why == reason::none));
-  return worker.error();
+static failure run(std::uint32_t warps, std::function<void(tessera_cpu_context &)> body) {
+  return test::run_program(warps, std::move(body));
 }
-
-constexpr tessera_cpu_access word{32, 4, 1, 4, 0, {"kernel.cpp", 7, 3}};
-constexpr tessera_cpu_access other_word{32, 4, 1, 4, 0, {"kernel.cpp", 9, 1}};
-
-void store(tessera_cpu_context &ctx, std::uint32_t lane, std::uint32_t offset, std::uint32_t value,
-           std::uint32_t tag = ~0u) {
-  std::uint32_t offsets[32], tags[32], data[32];
-  offsets[lane] = offset;
-  tags[lane] = tag;
-  data[lane] = value;
-  tessera_cpu_shared_store(&ctx, &word, std::uint64_t(1) << lane, offsets, tags, data);
-}
-
-std::uint32_t load(tessera_cpu_context &ctx, std::uint32_t lane, std::uint32_t offset, std::uint32_t tag = ~0u) {
-  std::uint32_t offsets[32], tags[32], data[32];
-  offsets[lane] = offset;
-  tags[lane] = tag;
-  tessera_cpu_shared_load(&ctx, &other_word, std::uint64_t(1) << lane, offsets, tags, data);
-  return data[lane];
-}
-
-} // namespace
 
 TEST_CASE("warps meet at barriers and keep their values") {
   std::vector<int> order;

@@ -494,7 +494,7 @@ TEST_CASE("tiles of 32768 elements compile in well under a second") {
 TEST_CASE("the assembly names what it calls") {
   compiled_kernel kernel = compile_text(softmax(256), "cpu");
   REQUIRE(kernel.find("asm"));
-  CHECK(kernel.find("asm")->find("softmax:\n") != std::string::npos);
+  CHECK(kernel.find("asm")->find("softmax.kernel:\n") != std::string::npos);
   CHECK(kernel.find("asm")->find("# _ZGV") != std::string::npos);
   CHECK(kernel.find("obj"));
   CHECK(compile_text(softmax(256), "cpu", {}, "asm").find("obj") == nullptr);

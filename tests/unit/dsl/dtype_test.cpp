@@ -1,4 +1,4 @@
-// The host's 16-bit floats: exact to float, and correctly rounded from it.
+// The host's 8 and 16-bit floats: exact to float, and correctly rounded from it.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -55,10 +55,52 @@ TEST_CASE("bfloat16") {
   static_assert(bfloat16(1.5f) == 1.5f);
 }
 
+/// All 256 bit patterns, and the numbers between them: the nearer neighbour wins, the even one if both are as near.
+template <class T> void check_float8(float largest, float smallest) {
+  std::vector<std::pair<float, unsigned>> finite;
+  for (unsigned b = 0; b < 256; ++b) {
+    const float f = T::from_bits(static_cast<std::uint8_t>(b));
+    if (std::isnan(f))
+      CHECK_EQ(T(f).bits, (b & 0x80) | 0x7f);
+    else if (std::isfinite(f))
+      CHECK_EQ(T(f).bits, b);
+    if (b < 128 && std::isfinite(f))
+      finite.emplace_back(f, b);
+  }
+  for (std::size_t i = 0; i + 1 < finite.size(); ++i) {
+    const auto [lo, b] = finite[i];
+    const float middle = (lo + finite[i + 1].first) / 2;
+    CHECK_EQ(finite[i + 1].second, b + 1);
+    CHECK_EQ(T(middle).bits, b + (b & 1));
+    CHECK_EQ(T(std::nextafter(middle, -1.0f)).bits, b);
+    CHECK_EQ(T(std::nextafter(middle, largest)).bits, b + 1);
+    CHECK_EQ(T(-middle).bits, (b + (b & 1)) | 0x80);
+  }
+  CHECK(finite.back().first == largest);
+  CHECK(finite[1].first == smallest);
+  for (float f : {largest * 1.01f, largest * 2, 1e30f, std::numeric_limits<float>::infinity()}) {
+    CHECK(static_cast<float>(T(f)) == largest);
+    CHECK(static_cast<float>(T(-f)) == -largest);
+  }
+}
+
+TEST_CASE("float8") {
+  check_float8<tessera::float8_e4m3>(448, 0x1p-9f);
+  check_float8<tessera::float8_e5m2>(57344, 0x1p-16f);
+  CHECK(std::isinf(static_cast<float>(tessera::float8_e5m2::from_bits(0x7c))));
+  CHECK(std::isnan(static_cast<float>(tessera::float8_e4m3::from_bits(0x7f))));
+  CHECK(static_cast<float>(tessera::float8_e5m2(9.0f)) == 8);
+  CHECK(static_cast<float>(tessera::float8_e5m2(11.0f)) == 12);
+  static_assert(tessera::float8_e4m3(1.0f).bits == 0x38 && tessera::float8_e5m2(1.0f).bits == 0x3c);
+}
+
 TEST_CASE("names and sizes") {
   using tessera::dtype;
   CHECK(tessera::name(dtype::bf16) == "bf16");
   CHECK(tessera::name(tessera::dtype_of<tessera::tl::u8>) == "u8");
+  CHECK(tessera::name(tessera::dtype_of<tessera::tl::f8e5m2>) == "f8e5m2");
+  CHECK(tessera::size_of(dtype::f8e4m3) == 1);
+  CHECK(tessera::size_of(dtype::f16) == 2);
   CHECK(tessera::size_of(dtype::i1) == 1);
   CHECK(tessera::size_of(dtype::f64) == 8);
   CHECK(!tessera::is_signed(dtype::i1));

@@ -77,7 +77,8 @@ Machine execute(const ConversionPlan &plan, const LinearLayout &src, const Linea
       bool race = false, misplaced = false;
       for (unsigned w = 0; w < from.warps; ++w)
         for (unsigned l = 0; l < from.lanes; ++l) {
-          if ((l & plan.idleLanes) || (w & plan.idleWarps))
+          auto storers = plan.storers(pass);
+          if ((l & storers.laneMask) != storers.lane || (w & storers.warpMask) != storers.warp)
             continue;
           unsigned base = plan.store.apply({{HwDim::Lane, l}, {HwDim::Warp, w}, {HwDim::Block, block}});
           for (const auto &access : plan.stores(pass)) {
@@ -173,8 +174,11 @@ TEST_CASE("random conversions move every element to its place") {
     checkConversion(plan, src, dst);
     ConversionPlan shared = planThroughShared(src, dst, bytes);
     checkConversion(shared, src, dst);
-    ConversionPlan small = planThroughShared(src, dst, bytes, {}, 256);
-    checkConversion(small, src, dst);
+    for (ScratchLimits limits : {ScratchLimits{256}, {UINT64_MAX, 512}, {256, 64}}) {
+      ConversionPlan small = planThroughShared(src, dst, bytes, {}, limits);
+      checkConversion(small, src, dst);
+      CHECK(small.scratchElements <= shared.scratchElements);
+    }
     if (shared.kind == Kind::Shared) {
       CHECK(bankConflicts(src, shared.memory, 1, bytes) ==
             simulatedConflicts(src.toMemory(shared.memory), 1, bytes, {}));
@@ -240,12 +244,28 @@ TEST_CASE("the same rows in other threads keep the whole width on both sides") {
 TEST_CASE("passes keep scratch small") {
   auto a = blockedLayout({128, 128}, {1, 0}, {1, 4}, {2, 16}, {4, 1});
   auto b = blockedLayout({128, 128}, {1, 0}, {1, 4}, {8, 4}, {1, 4});
-  ConversionPlan plan = planThroughShared(a, b, 4, {}, 16 << 10);
+  ConversionPlan plan = planThroughShared(a, b, 4, {}, {16 << 10});
   REQUIRE(plan.kind == Kind::Shared);
   CHECK(plan.passes() == 4);
   CHECK(plan.scratchElements * 4 == 16 << 10);
   CHECK(plan.vecStore == 4);
   checkConversion(plan, a, b);
+}
+
+TEST_CASE("passes over threads where no register serves both sides") {
+  // A transpose: what a thread holds in registers, the other side spreads over threads.
+  auto rows = blockedLayout({128, 256}, {1, 0}, {1, 4}, {1, 64}, {4, 1});
+  auto columns = blockedLayout({128, 256}, {0, 1}, {4, 1}, {32, 2}, {1, 4});
+  ConversionPlan whole = planThroughShared(rows, columns, 4, {}, {32 << 10});
+  CHECK(whole.scratchElements == 128 * 256);
+  for (unsigned kbytes : {64, 32, 4, 1}) {
+    CAPTURE(kbytes);
+    ConversionPlan plan = planThroughShared(rows, columns, 4, {}, {UINT64_MAX, kbytes << 10});
+    CHECK(plan.scratchElements * 4 == kbytes << 10);
+    CHECK(plan.passes() == 128 / kbytes);
+    CHECK(loadConflicts(plan, 4) == 1);
+    checkConversion(plan, rows, columns);
+  }
 }
 
 TEST_CASE("moves within a thread or a warp need no memory") {

@@ -116,6 +116,14 @@ TEST_CASE("axis info: ranges, hints and pointers") {
   CHECK(f.contiguity == Dims{128});
   CHECK(f.divisibility == Dims{16});
 
+  // A loop's author may know more of its variable than the bounds tell.
+  const std::string loop = "  scf.for %k = %m to %n step %m : i32 {\n"
+                           "    %ks = tt.splat %k : i32 -> tensor<128xi32>\n    %o = arith.addi %ks, %r : tensor<128xi32>\n  }";
+  CHECK(factOf(*context, range + loop, p16).divisibility == Dims{1});
+  f = factOf(*context, range + loop + " {tt.divisibility_arg0 = dense<32> : tensor<1xi32>}", p16);
+  CHECK(f.divisibility == Dims{32});
+  CHECK(f.contiguity == Dims{128});
+
   // A row pitch that is not known to be a multiple of 4: contiguous, but aligned to single elements only.
   const std::string row =
       "  %pid = tt.get_program_id x : i32\n  %off = arith.muli %pid, %PITCH : i32\n"
@@ -155,6 +163,17 @@ TEST_CASE("axis info: signed division and remainder below zero") {
              "  %x = arith.addi %bs, %r : tensor<8xi32>\n  %ns = tt.splat %n : i32 -> tensor<8xi32>\n"
              "  %m = arith.remsi %x, %ns : tensor<8xi32>",
              "%n: i32 {tt.divisibility = 16 : i32}");
+  CHECK(f.contiguity == Dims{8});
+  // Block columns of a grouped launch order, whose height is a difference.
+  f = factOf(*context,
+             "  %pid = tt.get_program_id x : i32\n  %c = arith.constant 8 : i32\n  %g = arith.divsi %pid, %per : i32\n"
+             "  %left = arith.subi %rows, %g : i32\n  %in = arith.remsi %pid, %per : i32\n"
+             "  %pn = arith.divsi %in, %left : i32\n  %b = arith.muli %pn, %c : i32\n"
+             "  %bs = tt.splat %b : i32 -> tensor<8xi32>\n  %r = tt.make_range {start = 0 : i32, end = 8 : i32} : "
+             "tensor<8xi32>\n"
+             "  %x = arith.addi %bs, %r : tensor<8xi32>\n  %ns = tt.splat %n : i32 -> tensor<8xi32>\n"
+             "  %m = arith.remsi %x, %ns : tensor<8xi32>",
+             "%n: i32 {tt.divisibility = 16 : i32}, %per: i32, %rows: i32");
   CHECK(f.contiguity == Dims{8});
 }
 

@@ -55,6 +55,10 @@ void Interpreter::run(tt::FuncOp func, llvm::ArrayRef<int64_t> args) {
   for (auto [arg, value] : llvm::zip(func.getBody().getArguments(), args))
     set(arg, {value});
   runBlock(func.getBody().front());
+  if (!products.empty())
+    fail(products.front().op, "is never waited for");
+  if (!groups.empty() || !started.empty())
+    fail(func, "ends with copies under way");
 }
 
 void Interpreter::runBlock(Block &block) {
@@ -74,10 +78,15 @@ int64_t Interpreter::binary(Operation *op, int64_t a, int64_t b, unsigned bits) 
     return 0;
   }
   return llvm::TypeSwitch<Operation *, int64_t>(op)
+      .Case<arith::AddFOp>([&](auto) { return a + b; })
+      .Case<arith::MulFOp>([&](auto) { return a * b; })
       .Case([&](arith::AddIOp) { return fit(a + b); })
       .Case([&](arith::SubIOp) { return fit(a - b); })
       .Case([&](arith::MulIOp) { return fit(a * b); })
-      .Case([&](arith::DivSIOp) { return fit(a / b); })
+      .Case([&](arith::DivSIOp) {
+        overflowed |= a >= 0 && b < 0; // the axis analysis takes it that no index is divided by a negative number
+        return fit(a / b);
+      })
       .Case([&](arith::RemSIOp) { return b == -1 ? 0 : a % b; })
       .Case([&](arith::DivUIOp) { return narrow(ua / ub, bits); })
       .Case([&](arith::RemUIOp) { return narrow(ua % ub, bits); })
@@ -117,6 +126,18 @@ void Interpreter::runReduce(tt::ReduceOp op) {
     out[k] = acc;
   }
   set(op->getResult(0), std::move(out));
+}
+
+Elements Interpreter::load(const Elements &address, Value mask, Value other, unsigned bits) {
+  Elements out(address.size());
+  for (size_t k = 0; k < address.size(); ++k) {
+    bool on = !mask || values[mask][k];
+    if (on)
+      read.insert(address[k]);
+    uint64_t hash = static_cast<uint64_t>(address[k]) * 0x9E3779B97F4A7C15u;
+    out[k] = on ? narrow(hash >> 58, bits) : other ? values[other][k] : 0;
+  }
+  return out;
 }
 
 void Interpreter::runOp(Operation *op) {
@@ -182,6 +203,8 @@ void Interpreter::runOp(Operation *op) {
   }
   if (auto reduce = dyn_cast<tt::ReduceOp>(op))
     return runReduce(reduce);
+  if (runShared(op))
+    return;
   if (op->getNumResults() != 1)
     return;
   Value result = op->getResult(0);
@@ -193,8 +216,12 @@ void Interpreter::runOp(Operation *op) {
   auto at = [&](unsigned i, int64_t k) { return in(i).size() == 1 ? in(i)[0] : in(i)[k]; };
 
   if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
-    APInt v;
-    if (auto dense = dyn_cast<DenseIntElementsAttr>(constant.getValue()))
+    APInt v(64, 0);
+    if (auto dense = dyn_cast<DenseFPElementsAttr>(constant.getValue()))
+      v = APInt(64, int64_t(dense.getSplatValue<APFloat>().convertToDouble()));
+    else if (auto number = dyn_cast<FloatAttr>(constant.getValue()))
+      v = APInt(64, int64_t(number.getValueAsDouble()));
+    else if (auto dense = dyn_cast<DenseIntElementsAttr>(constant.getValue()))
       v = dense.getSplatValue<APInt>();
     else
       v = cast<IntegerAttr>(constant.getValue()).getValue();
@@ -204,7 +231,7 @@ void Interpreter::runOp(Operation *op) {
       out[k] = static_cast<int32_t>(range.getStart()) + k;
   } else if (isa<tt::SplatOp>(op)) {
     out.assign(n, in(0)[0]);
-  } else if (isa<tt::ExpandDimsOp, tt::ReshapeOp, ttg::ConvertLayoutOp>(op)) {
+  } else if (isa<tt::ExpandDimsOp, tt::ReshapeOp, ttg::ConvertLayoutOp, arith::ExtFOp, arith::SIToFPOp>(op)) {
     out = in(0);
   } else if (isa<tt::BroadcastOp>(op)) {
     auto from = shapeOf(op->getOperand(0));
@@ -236,11 +263,7 @@ void Interpreter::runOp(Operation *op) {
     for (int64_t k = 0; k < n; ++k)
       out[k] = at(0, k) ? at(1, k) : at(2, k);
   } else if (auto load = dyn_cast<tt::LoadOp>(op)) {
-    for (int64_t k = 0; k < n; ++k) {
-      bool on = !load.getMask() || values[load.getMask()][k];
-      uint64_t hash = static_cast<uint64_t>(in(0)[k]) * 0x9E3779B97F4A7C15u;
-      out[k] = on ? narrow(hash >> 58, bits) : load.getOther() ? values[load.getOther()][k] : 0;
-    }
+    out = this->load(in(0), load.getMask(), load.getOther(), bits);
   } else if (isa<tt::AddPtrOp>(op)) {
     auto ptr = cast<tt::PointerType>(getElementTypeOrSelf(result));
     int64_t bytes = ptr.getPointeeType().getIntOrFloatBitWidth() / 8;

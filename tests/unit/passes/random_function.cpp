@@ -239,6 +239,8 @@ private:
     Value step = arith::ConstantOp::create(b, loc(), b.getI32IntegerAttr(1 << below(3)));
     Value init = pick(rows), second = pick(planes);
     auto loop = scf::ForOp::create(b, loc(), lb, ub, step, ValueRange{init, second, pick(scalars)});
+    if (below(2))
+      loop->setAttr("tt.num_stages", b.getI32IntegerAttr(1 + below(4)));
     auto outer = std::tuple(scalars, rows, planes, bits);
     {
       OpBuilder::InsertionGuard guard(b);

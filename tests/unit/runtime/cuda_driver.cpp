@@ -1,6 +1,7 @@
 // The CUDA device against the fake driver: what is called, what is passed, and what happens when the driver says no.
 // A program of its own, since the driver is opened once per process.
 #include "messages.h"
+#include "temporary_folder.h"
 
 #include <array>
 #include <atomic>
@@ -40,7 +41,6 @@ auto make_copy(const char *name = "copy") {
     tl::store(y + at, tl::load(x + at, at < n), at < n);
   });
 }
-
 
 template <class T> T value(const std::vector<unsigned char> &bytes) {
   REQUIRE(bytes.size() == sizeof(T));
@@ -371,4 +371,140 @@ TEST_CASE_FIXTURE(clean, "bench uses the device's events") {
   stream s(gpu);
   auto r = bench(s, [] {}, {.warmup_ms = 0, .measure_ms = 1, .min_runs = 3, .max_runs = 8, .flush_cache = false});
   CHECK(r.median == doctest::Approx(0.25)); // the fake's clock moves a quarter of a millisecond an event
+}
+
+TEST_CASE_FIXTURE(
+    clean, "warm launches are captured into a graph, which repeats them; loading in between is an error that says so") {
+  auto gpu = device::cuda(0);
+  stream s(gpu), other(gpu);
+  device_buffer<float> x(gpu, 256), y(gpu, 256);
+  auto copy = make_copy("captured"), cold = make_copy("cold");
+  copy.prepare(s, x, y, 256);
+  fake_cuda::begin_capture(s.native());
+  copy(s, 1, x, y, 256);
+  copy(s, 2, y, x, 256);
+  copy(other, 3, x, y, 256); // not part of it
+  CHECK(contains(message_of([&] { cold(s, 1, x, y, 256); }),
+                 "A stream is being captured into a graph: compile and load with "
+                 "kernel.prepare"));
+  const auto graph = fake_cuda::end_capture();
+  REQUIRE(graph.size() == 2);
+  CHECK(graph[0].grid[0] == 1);
+  CHECK(graph[1].grid[0] == 2);
+  CHECK(value<float *>(graph[1].params[0]) == y.data());
+  CHECK(fake_cuda::launches().size() == 1);
+  fake_cuda::replay(graph);
+  fake_cuda::replay(graph);
+  CHECK(fake_cuda::launches().size() == 5);
+  cold(s, 1, x, y, 256);
+  CHECK(fake_cuda::launches().size() == 6);
+}
+
+TEST_CASE_FIXTURE(clean, "cooperative launches and clusters reach the driver as such") {
+  auto gpu = device::cuda(0);
+  stream s(gpu);
+  device_buffer<float> x(gpu, 256), y(gpu, 256);
+  auto copy = make_copy("grouped");
+  copy.launched({.cluster = {2, 1, 1}})(s, {4, 3}, x, y, 256);
+  copy.launched({.cooperative = true})(s, 132, x, y, 256);
+  copy.launched({.cooperative = true, .cluster = {4, 2, 2}})(s, {8, 2, 2}, x, y, 256);
+  copy(s, 1, x, y, 256);
+  auto l = fake_cuda::launches();
+  REQUIRE(l.size() == 4);
+  CHECK(l[0].cluster[0] == 2);
+  CHECK_FALSE(l[0].cooperative);
+  CHECK(l[1].cooperative);
+  CHECK(l[1].cluster[0] == 1);
+  CHECK(l[2].cooperative);
+  CHECK(l[2].cluster[2] == 2);
+  CHECK_FALSE(l[3].cooperative);
+  CHECK(fake_cuda::calls()["cuModuleLoadData"] == 1);
+  CHECK(fake_cuda::calls()["cuLaunchKernelEx"] == 3);
+
+  CHECK(contains(message_of([&] {
+                   copy.launched({.cluster = {2, 1, 1}})(s, 3, x, y, 256);
+                 }),
+                 "grid (3, 1, 1) in clusters of (2, 1, 1): each number of programs must be a multiple"));
+  CHECK(contains(message_of([&] { copy.launched({.cluster = {0, 1, 1}})(s, 3, x, y, 256); }), "which is 1 to 16"));
+  auto text = message_of([&] { copy.launched({.cooperative = true})(s, 100000, x, y, 256); });
+  CHECK(contains(text, "cuda_driver.cpp"));
+  CHECK(contains(text, "100000 programs of kernel 'grouped' does not fit on cuda:0 at once"));
+  auto older = device::cuda(1);
+  device_buffer<float> x1(older, 256), y1(older, 256);
+  CHECK(contains(message_of([&] {
+                   copy.launched({.cluster = {2, 1, 1}})(stream(older), 2, x1, y1, 256);
+                 }),
+                 "clusters need an sm_90 GPU or a newer one; cuda:1 is sm_80"));
+  std::vector<float> a(256, 1.0f), b(256);
+  stream cpu(device::cpu());
+  copy.launched({.cluster = {2, 1, 1}})(cpu, 2, a, b, 256);
+  CHECK(b == a);
+  CHECK(contains(message_of([&] { copy.launched({.cooperative = true})(cpu, 2, a, b, 256); }),
+                 "a cooperative launch needs a GPU"));
+}
+
+TEST_CASE_FIXTURE(clean, "hooks see every launch, and cost nothing when they are taken away") {
+  auto gpu = device::cuda(0);
+  stream s(gpu);
+  device_buffer<float> x(gpu, 256), y(gpu, 256);
+  auto copy = make_copy("hooked");
+  std::vector<std::string> log;
+  set_launch_hooks({.before =
+                        [&](const launch_info &i) {
+                          CHECK(i.compiled.registers() == 42);
+                          CHECK(&i.where == &s);
+                          log.push_back(i.kernel + " " + std::to_string(i.grid.x));
+                        },
+                    .after = [&](const launch_info &) { log.push_back("done"); }});
+  copy(s, 3, x, y, 256);
+  fake_cuda::fail_next("cuLaunchKernel", 701);
+  CHECK_THROWS_AS(copy(s, 4, x, y, 256), error);
+  set_launch_hooks({});
+  copy(s, 5, x, y, 256);
+  CHECK(log == std::vector<std::string>{"hooked 3", "done", "hooked 4", "done"});
+}
+
+TEST_CASE_FIXTURE(clean, "NVTX ranges") { // run by itself, with TESSERA_NVTX
+  if (!std::getenv("TESSERA_NVTX"))
+    return;
+  auto gpu = device::cuda(0);
+  stream s(gpu);
+  device_buffer<float> x(gpu, 256), y(gpu, 256);
+  auto copy = make_copy("ranged");
+  copy(s, 3, x, y, 256);
+  set_launch_hooks({.before = [](const launch_info &) {}});
+  copy(s, 3, x, y, 256);
+  set_launch_hooks({});
+  copy(s, 3, x, y, 256);
+  CHECK(fake_cuda::nvtx_log() == std::vector<std::string>{"ranged", "", "ranged", "", "ranged", ""});
+}
+
+TEST_CASE_FIXTURE(clean, "machine code that the driver made is cached; what it refuses later is made again") {
+  temporary_folder folder;
+  const auto before = current_cache_settings();
+  auto new_process = [&] { set_cache({cache_settings::mode::on, folder.path.string()}); };
+  auto gpu = device::cuda(0);
+  stream s(gpu);
+  device_buffer<float> x(gpu, 256), y(gpu, 256);
+  auto launch = [&](const device &d) {
+    new_process();
+    stream here(d);
+    device_buffer<float> a(d, 256), b(d, 256);
+    make_copy("kept")(here, 1, a, b, 256);
+    return cache_statistics();
+  };
+  CHECK(launch(gpu).compiled == 1);
+  CHECK(fake_cuda::calls()["cuLinkCreate"] == 1);
+  CHECK(launch(gpu).disk_hits == 1);
+  CHECK(fake_cuda::calls()["cuLinkCreate"] == 1);          // the driver's result was in the cache
+  CHECK(launch(device::cuda(1)).compiled == 1);            // another GPU
+  CHECK(launch(device::open("cuda:sm_80")).compiled == 1); // its code, made by the driver for this GPU
+
+  fake_cuda::fail_next("cuModuleLoadData", 200);
+  const auto counts = launch(gpu);
+  CHECK(counts.disk_hits == 1);
+  CHECK(counts.compiled == 1);
+  CHECK(launch(gpu).disk_hits == 1); // stored again
+  CHECK(fake_cuda::launches().size() == 6);
+  set_cache(before);
 }

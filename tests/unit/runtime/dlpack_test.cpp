@@ -68,6 +68,11 @@ TEST_SUITE("runtime.dlpack") {
     t.dtype = {1, 8, 1};
     CHECK(why(dtype::u8) == "");
     CHECK(why(dtype::i1) == "");
+    t.dtype = {10, 8, 1};
+    CHECK(why(dtype::f8e4m3) == "");
+    CHECK(contains(why(dtype::f8e5m2), "tensor of f8e4m3"));
+    t.dtype = {12, 8, 1};
+    CHECK(why(dtype::f8e5m2) == "");
     t.dtype = {2, 32, 4};
     CHECK(contains(why(), "f32 x 4"));
   }

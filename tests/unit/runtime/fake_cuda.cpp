@@ -1,12 +1,16 @@
 // The fake CUDA driver; see fake_cuda.h. A "cubin" is the PTX text it was made from, with a mark in front.
 #include "fake_cuda.h"
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <mutex>
 #include <regex>
+#include <string_view>
+#include <utility>
 
 namespace {
 
@@ -20,7 +24,9 @@ enum {
   invalid_image = 200,
   invalid_handle = 400,
   not_found = 500,
-  illegal_address = 700
+  illegal_address = 700,
+  cooperative_too_large = 720,
+  capture_unsupported = 900
 };
 
 struct function {
@@ -50,7 +56,9 @@ std::recursive_mutex lock;
 std::map<std::string, int> call_counts;
 std::map<std::string, std::pair<int, bool>> failures; // result, and whether all later calls give it too
 int sticky_failure = 0;
-std::vector<fake_cuda::launch> launch_log;
+std::vector<fake_cuda::launch> launch_log, graph;
+void *captured = nullptr; // the stream
+std::vector<std::string> ranges;
 std::map<std::uint64_t, allocation> allocations; // by address
 std::size_t allocated = 0;
 int modules = 0, shared_limit = 0;
@@ -61,6 +69,11 @@ thread_local std::vector<int> contexts; // ordinals + 1, the last is current
 int current() { return contexts.empty() ? 0 : contexts.back(); }
 void *context_handle(int ordinal) { return reinterpret_cast<void *>(std::uintptr_t(0x1000 + ordinal)); }
 int ordinal_of(void *context) { return int(reinterpret_cast<std::uintptr_t>(context)) - 0x1000; }
+
+bool forbidden_in_capture(std::string_view name) {
+  return name == "cuModuleLoadData" || name == "cuMemAlloc" || name == "cuMemFree" || name == "cuCtxSynchronize" ||
+         name == "cuStreamSynchronize" || name == "cuEventSynchronize";
+}
 
 /// Counts the call, and gives the failure a test asked for.
 int enter(const char *name) {
@@ -74,6 +87,8 @@ int enter(const char *name) {
       sticky_failure = r;
     return r;
   }
+  if (captured && forbidden_in_capture(name))
+    return capture_unsupported;
   return initialised || !std::strcmp(name, "cuInit") ? success : 3;
 }
 
@@ -114,6 +129,38 @@ std::unique_ptr<module_image> parse(const std::string &ptx) {
 }
 
 } // namespace
+
+/// cuLaunchKernelEx's configuration, laid out as the driver has it.
+struct launch_config {
+  unsigned grid[3], block[3], shared;
+  void *stream;
+  struct {
+    int id;
+    alignas(8) unsigned value[16];
+  } * attributes;
+  unsigned count;
+};
+
+static int record(void *f, std::array<unsigned, 3> grid, std::array<unsigned, 3> block, unsigned shared, void *stream,
+                  void **params, void **extra, fake_cuda::launch options) {
+  auto &fn = *static_cast<function *>(f);
+  auto [x, y, z] = grid;
+  if (!x || !y || !z || y > 65535 || z > 65535 || block[1] != 1 || block[2] != 1 || block[0] % 32 || block[0] > 1024 ||
+      extra || shared > unsigned(fn.max_dynamic_shared))
+    return invalid_value;
+  if (stream && static_cast<stream_or_event *>(stream)->context != current())
+    return invalid_handle;
+  fake_cuda::launch l = std::move(options);
+  l.kernel = fn.name;
+  std::copy_n(grid.begin(), 3, l.grid);
+  l.threads = block[0], l.shared_bytes = shared, l.stream = stream;
+  for (std::size_t i = 0; i < fn.params.size(); ++i) {
+    auto *bytes = static_cast<unsigned char *>(params[i]);
+    l.params.emplace_back(bytes, bytes + fn.params[i]);
+  }
+  (captured && stream == captured ? graph : launch_log).push_back(std::move(l));
+  return success;
+}
 
 #define ENTER(NAME)                                                                                                    \
   std::lock_guard guard(lock);                                                                                         \
@@ -426,6 +473,8 @@ int cuFuncGetAttribute(int *value, int a, void *) {
 }
 int cuFuncSetAttribute(void *f, int a, int value) {
   ENTER_CONTEXT("cuFuncSetAttribute")
+  if (a == 14) // clusters of more than 8
+    return success;
   if (a != 8)
     return invalid_value;
   static_cast<function *>(f)->max_dynamic_shared = shared_limit = value;
@@ -434,19 +483,37 @@ int cuFuncSetAttribute(void *f, int a, int value) {
 int cuLaunchKernel(void *f, unsigned x, unsigned y, unsigned z, unsigned bx, unsigned by, unsigned bz, unsigned shared,
                    void *stream, void **params, void **extra) {
   ENTER_CONTEXT("cuLaunchKernel")
-  auto &fn = *static_cast<function *>(f);
-  if (!x || !y || !z || y > 65535 || z > 65535 || by != 1 || bz != 1 || bx % 32 || bx > 1024 || extra ||
-      shared > unsigned(fn.max_dynamic_shared))
-    return invalid_value;
-  if (stream && static_cast<stream_or_event *>(stream)->context != current())
-    return invalid_handle;
-  fake_cuda::launch l{fn.name, {x, y, z}, bx, shared, stream, {}};
-  for (std::size_t i = 0; i < fn.params.size(); ++i) {
-    auto *bytes = static_cast<unsigned char *>(params[i]);
-    l.params.emplace_back(bytes, bytes + fn.params[i]);
+  return record(f, {x, y, z}, {bx, by, bz}, shared, stream, params, extra, {});
+}
+int cuLaunchKernelEx(const launch_config *c, void *f, void **params, void **extra) {
+  ENTER_CONTEXT("cuLaunchKernelEx")
+  fake_cuda::launch options;
+  for (unsigned i = 0; i < c->count; ++i) {
+    auto &a = c->attributes[i];
+    if (a.id == 2)
+      options.cooperative = a.value[0] != 0;
+    else if (a.id == 4)
+      std::copy_n(a.value, 3, options.cluster);
+    else
+      return invalid_value;
   }
-  launch_log.push_back(std::move(l));
-  return success;
+  if (options.cooperative && std::uint64_t(c->grid[0]) * c->grid[1] * c->grid[2] > 132 * 8)
+    return cooperative_too_large;
+  for (int i = 0; i < 3; ++i)
+    if (!options.cluster[i] || c->grid[i] % options.cluster[i])
+      return invalid_value;
+  return record(f, {c->grid[0], c->grid[1], c->grid[2]}, {c->block[0], c->block[1], c->block[2]}, c->shared, c->stream,
+                params, extra, options);
+}
+int nvtxRangePushA(const char *name) {
+  std::lock_guard guard(lock);
+  ranges.push_back(name);
+  return 0;
+}
+int nvtxRangePop() {
+  std::lock_guard guard(lock);
+  ranges.push_back("");
+  return 0;
 }
 
 } // extern "C"
@@ -481,6 +548,23 @@ int modules_alive() {
   std::lock_guard guard(lock);
   return modules;
 }
+void begin_capture(void *stream) {
+  std::lock_guard guard(lock);
+  captured = stream, graph.clear();
+}
+std::vector<launch> end_capture() {
+  std::lock_guard guard(lock);
+  captured = nullptr;
+  return std::exchange(graph, {});
+}
+void replay(const std::vector<launch> &g) {
+  std::lock_guard guard(lock);
+  launch_log.insert(launch_log.end(), g.begin(), g.end());
+}
+std::vector<std::string> nvtx_log() {
+  std::lock_guard guard(lock);
+  return ranges;
+}
 int allocations_alive() {
   std::lock_guard guard(lock);
   return int(allocations.size());
@@ -491,7 +575,8 @@ int dynamic_shared_limit() {
 }
 void reset() {
   std::lock_guard guard(lock);
-  call_counts.clear(), failures.clear(), launch_log.clear();
+  call_counts.clear(), failures.clear(), launch_log.clear(), ranges.clear();
+  captured = nullptr;
   sticky_failure = 0;
 }
 

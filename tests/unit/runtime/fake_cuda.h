@@ -10,6 +10,8 @@ namespace fake_cuda {
 
 struct launch {
   std::string kernel;
+  bool cooperative = false;
+  unsigned cluster[3] = {1, 1, 1};
   unsigned grid[3], threads, shared_bytes;
   void *stream;
   std::vector<std::vector<unsigned char>> params; ///< bytes of each, sized as the PTX declares them
@@ -28,6 +30,13 @@ std::uint64_t memory_of(int ordinal, std::size_t bytes);
 int modules_alive();
 /// Allocations not freed.
 int allocations_alive();
+/// Begins and ends recording of what is launched on `stream`; as in a driver, little else may be called meanwhile.
+void begin_capture(void *stream);
+std::vector<launch> end_capture();
+/// Runs what was recorded.
+void replay(const std::vector<launch> &graph);
+/// Names of the NVTX ranges opened so far, "" for each closed.
+std::vector<std::string> nvtx_log();
 /// What the function attribute "maximum dynamic shared memory" was last set to.
 int dynamic_shared_limit();
 void reset();

@@ -16,7 +16,7 @@ namespace {
 
 struct core_without_code final : detail::kernel_core {
   explicit core_without_code(std::span<const param_type> params) : kernel_core("k", params, {}) {}
-  ir_module trace(const void *, std::span<const param_spec>) const override { throw std::logic_error("not traced"); }
+  ir_module trace(const std::string &, const void *, std::span<const param_spec>) const override { throw std::logic_error("not traced"); }
 };
 
 template <std::size_t N> struct packed {

@@ -34,6 +34,33 @@ struct AccessHints {
   bool contiguousLanes = false; ///< lane l accesses element l * vec after lane 0's: the warp touches one run of memory
 };
 
+/// What a matrix instruction multiplies.
+enum class MatrixType { F16, BF16, TF32, F64, E4M3, E5M2, S8, U8 };
+
+/// One warp-wide multiply-add: A is m x k, B is k x n. Fragments are those of PTX `mma.sync`.
+struct MmaShape {
+  unsigned m, n, k;
+  MatrixType a, b;
+  llvm::Type *acc; ///< f32, i32 or f64
+};
+
+/// One multiply-add of four warps: m is 64; B, and A unless it is in registers, lie in shared memory. Fragments and
+/// descriptors are those of PTX `wgmma.mma_async`.
+struct WgmmaShape {
+  unsigned n, k;
+  MatrixType a, b;
+  llvm::Type *acc;     ///< f32 or i32
+  bool transA, transB; ///< the memory is m-fastest (A), n-fastest (B)
+};
+
+/// What a target has of the operations between shared memory and matrix fragments.
+struct MatrixFeatures {
+  bool loadMatrix = false, storeMatrix = false;
+  unsigned minAsyncCopyBytes = 0; ///< of one lane; 0: no asynchronous copies
+  /// From so many copies on is a branch around their predicates worth its code, for when all elements are wanted; 0: never.
+  unsigned minBranchedCopies = 0;
+};
+
 class TargetInfo {
 public:
   using B = llvm::IRBuilderBase;
@@ -49,6 +76,8 @@ public:
   /// one uniform value per ttir parameter. `types` are scalar LLVM types, pointers in globalAddressSpace().
   virtual llvm::Function *createKernel(llvm::Module &m, B &b, llvm::StringRef name, llvm::ArrayRef<llvm::Type *> types,
                                        llvm::SmallVectorImpl<V> &args, const compile_options &options, unsigned sharedBytes) = 0;
+  /// Whether source lines go into the code as directives only, without the sections of a debugger.
+  virtual bool lineDirectivesOnly() const { return false; }
   /// Called when the body is complete (b at the end of the last block): emits the return.
   virtual void finishKernel(B &b) = 0;
   /// Links math bitcode and the like, before optimisation.
@@ -60,6 +89,8 @@ public:
   virtual V firstLane(B &b, V lane) = 0;       ///< lane value equal in every lane -> uniform
   virtual V laneId(B &b) = 0;                  ///< i32 lane value
   virtual V warpId(B &b) = 0;                  ///< i32 uniform within the warp
+  /// warpId in a form that the hardware knows to be uniform, for descriptors.
+  virtual V uniformWarpId(B &b) { return warpId(b); }
   /// warpId * warpSize + laneId where the hardware has it in one register (i32 lane value); nullptr where it has not.
   virtual V threadId(B &b) { return nullptr; }
   virtual V programId(B &b, unsigned axis) = 0;   ///< i32 uniform
@@ -88,13 +119,81 @@ public:
   virtual void storeShared(B &b, llvm::Type *elem, V offset, V pred, llvm::ArrayRef<V> values, llvm::ArrayRef<V> tags) = 0;
   virtual bool wantsTags() const { return false; }
 
+  /// How many rows and columns of lane values of accumulators stay in registers at once in a product without matrix
+  /// unit; {0, 0}: all.
+  virtual std::pair<unsigned, unsigned> accumulatorBlock(llvm::Type *acc) const { return {0, 0}; }
+
+  // ---- matrix units and asynchronous copies -------------------------------------------------------------------------
+  // Operands are packed: one i32 lane value for each 32-bit register, low elements in low bits; f64 operands are doubles.
+  // Accumulators are one lane value of type `acc` per element. The defaults say that the target has none: an empty
+  // result is reported by the lowering at the op.
+  virtual MatrixFeatures matrixFeatures() const { return {}; }
+  /// d = a * b + c, one value for each of `c`.
+  virtual llvm::SmallVector<V> mma(B &b, const MmaShape &shape, llvm::ArrayRef<V> a, llvm::ArrayRef<V> bb,
+                                   llvm::ArrayRef<V> c) {
+    return {};
+  }
+  /// Starts d = a * b + c (c ignored where the uniform i1 `useAcc` is false). `a`: 4 packed registers, or one i64 uniform
+  /// descriptor. The result, and registers of `a`, must not be touched before wgmmaWait has returned them.
+  virtual llvm::SmallVector<V> wgmma(B &b, const WgmmaShape &shape, llvm::ArrayRef<V> a, V descB, llvm::ArrayRef<V> c,
+                                     V useAcc) {
+    return {};
+  }
+  /// One wgmma for each of `descB`, along k on the same accumulators; `a` holds the operands of one after those of the
+  /// other, useAcc is that of the first. A target whose cost is in the number of statements makes one of them.
+  virtual llvm::SmallVector<V> wgmmaChain(B &b, const WgmmaShape &shape, llvm::ArrayRef<V> a, llvm::ArrayRef<V> descB,
+                                          llvm::ArrayRef<V> c, V useAcc) {
+    llvm::SmallVector<V> sums(c);
+    for (size_t i = 0, perStep = a.size() / descB.size(); i < descB.size(); ++i)
+      sums = wgmma(b, shape, a.slice(i * perStep, perStep), descB[i], sums, i ? b.getTrue() : useAcc);
+    return sums;
+  }
+  /// What the address field of a descriptor holds for byte 0 of shared memory: bits 4 to 17 of its address (i32 uniform).
+  virtual V sharedBaseOfDescriptors(B &b) { return b.getInt32(0); }
+  /// Orders earlier register writes before the wgmmas that follow, where these do not see to it.
+  virtual void wgmmaFence(B &b) {}
+  virtual void wgmmaCommit(B &b) {} ///< closes a group of wgmmas
+  /// Waits until at most `pending` groups are in flight; returns `values` as they are afterwards. Results of groups
+  /// that may still be in flight are passed too, so that nothing moves across.
+  virtual llvm::SmallVector<V> wgmmaWait(B &b, unsigned pending, llvm::ArrayRef<V> values) {
+    return llvm::SmallVector<V>(values);
+  }
+  virtual void fenceAsyncShared(B &b) {} ///< makes shared-memory writes of this thread visible to wgmma
+  /// Starts a copy of `bytes` (4, 8 or 16, naturally aligned) a lane from `globalPtr` to the shared byte offset. Lanes
+  /// with `active` (null: all) false do nothing; of the others those with `pred` (null: all) false write zeros and do not
+  /// read. `tags` (where wantsTags): flat index of each element, as for storeShared.
+  virtual void asyncCopy(B &b, unsigned bytes, V sharedOffset, V globalPtr, V active, V pred, const AccessHints &hints,
+                         llvm::ArrayRef<V> tags) {}
+  virtual void asyncCommit(B &b) {}
+  virtual void asyncWait(B &b, unsigned pending) {} ///< at most `pending` groups of this thread still in flight
+  /// ldmatrix: `count` (1, 2, 4) matrices of 8 rows of 16 bytes; lane 8 i + r gives the shared byte offset of row r of
+  /// matrix i. Register i of lane l holds bytes 4 (l % 4) … of row l / 4 of matrix i; `transposed`: of its transpose, with
+  /// elements of 16 bits.
+  /// `tags` (where wantsTags): flat index of each element of each register.
+  virtual llvm::SmallVector<V> loadMatrix(B &b, unsigned count, bool transposed, V rowOffset, llvm::ArrayRef<V> tags) {
+    return {};
+  }
+  /// stmatrix: the reverse, of registers.size() matrices.
+  virtual void storeMatrix(B &b, bool transposed, V rowOffset, llvm::ArrayRef<V> registers, llvm::ArrayRef<V> tags) {}
+
   // ---- arithmetic ---------------------------------------------------------------------------------------------------
   /// `args` are all lane values or all uniform values of one float type (f16, bf16, f32, f64). f16/bf16 are widened by the
   /// shared lowering beforehand unless hasNative(fn, type).
   virtual V math(B &b, MathFn fn, llvm::ArrayRef<V> args, bool precise) = 0;
   virtual bool hasNative(MathFn fn, llvm::Type *elem) const { return false; }
+  /// Whether `fn` is some dozens of instructions or more in every lane: chains of such are called, not inlined, where
+  /// there are many.
+  virtual bool isLongFunction(MathFn fn, llvm::Type *elem, bool precise) const { return false; }
+  /// Where the fast form of `fn` does not hold and the precise one must be taken: true in lanes whose arguments lie
+  /// outside its range; nullptr when it holds everywhere.
+  virtual V outOfFastRange(B &b, MathFn fn, llvm::ArrayRef<V> args) { return nullptr; }
   /// Float to integer, truncating, saturating, NaN to 0, in the target's own instruction; nullptr: the shared form.
   virtual V floatToInt(B &b, V v, llvm::Type *to, bool isSigned) { return nullptr; }
+  /// Conversions with fp8, rounding to nearest even; to fp8 saturating to the largest finite value, NaN stays NaN. Two
+  /// lane values at once, as the hardware does: fp8 are i8 values, the others f16 or f32 (from fp8: f16 only; to fp8:
+  /// both). Empty where the target has no such instruction.
+  virtual llvm::SmallVector<V> convertToFp8(B &b, MatrixType to, V low, V high) { return {}; }
+  virtual llvm::SmallVector<V> convertFromFp8(B &b, MatrixType from, V low, V high) { return {}; }
   /// Whether tt.elementwise_inline_asm may be used: the text is the target's own assembly.
   virtual bool supportsInlineAsm() const { return false; }
   /// Fails the kernel with `message` (and its location, as text) in lanes where `cond` (lane value or uniform i1) is false.
@@ -103,6 +202,8 @@ public:
   virtual void print(B &b, llvm::StringRef prefix, llvm::ArrayRef<V> values, llvm::ArrayRef<bool> isSigned, bool hex) = 0;
 
   // ---- machine code -------------------------------------------------------------------------------------------------
+  /// What the target does to the module behind LLVM's middle end, before it is printed.
+  virtual void finishModule(llvm::Module &m, llvm::TargetMachine &tm) const {}
   /// Appends the stages after "llir" ("ptx", "cubin"; "asm", "obj"; …) up to `lastStage`.
   virtual void emitMachineCode(llvm::Module &m, llvm::TargetMachine &tm, compiled_kernel &out, llvm::StringRef lastStage) const = 0;
 };

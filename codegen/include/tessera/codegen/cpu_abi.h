@@ -3,10 +3,13 @@
 // functions generated code may call. Helpers are resolved when a kernel is loaded; the generated code holds no
 // addresses.
 //
-// A kernel is `extern "C" void NAME(const void *const *args, tessera_cpu_context *ctx)`; args[i] points to the value of
-// parameter i. One call runs one warp of one program.
+// A kernel is `extern "C" void ENTRY(const void *const *args, tessera_cpu_context *ctx)`; args[i] points to the value
+// of parameter i. One call runs one warp of one program.
 #include <cstddef>
 #include <cstdint>
+
+/// ENTRY is the kernel's name with this behind it: a kernel may be called `exp`, and call the C library's.
+inline constexpr char tessera_cpu_entry_suffix[] = ".kernel";
 
 extern "C" {
 
@@ -46,6 +49,27 @@ enum tessera_cpu_print_kind : std::uint32_t {
   tessera_print_pointer = 3,
 };
 
+/// What matrix instructions multiply, in the order of codegen's MatrixType.
+enum tessera_cpu_matrix_type : std::uint32_t {
+  tessera_matrix_f16,
+  tessera_matrix_bf16,
+  tessera_matrix_tf32,
+  tessera_matrix_f64,
+  tessera_matrix_e4m3,
+  tessera_matrix_e5m2,
+  tessera_matrix_s8,
+  tessera_matrix_u8,
+};
+
+/// An emulated mma.sync (m, n, k) or wgmma.mma_async (n, k; m is 64), a constant of the generated module. The
+/// accumulator's type follows: f64 for f64, i32 for s8 and u8, f32 for all others.
+struct tessera_cpu_matrix {
+  std::uint32_t m, n, k;
+  std::uint32_t a, b;             ///< tessera_cpu_matrix_type
+  std::uint32_t trans_a, trans_b; ///< wgmma: the operand in shared memory is m- or n-fastest
+  tessera_cpu_site site;
+};
+
 // ---- helpers ------------------------------------------------------------------------------------------------------
 /// All warps of the program arrive before any goes on.
 void tessera_cpu_barrier(tessera_cpu_context *ctx);
@@ -68,4 +92,40 @@ void tessera_cpu_global_load(tessera_cpu_context *ctx, const tessera_cpu_access 
                              const void *pointers, void *data);
 void tessera_cpu_global_store(tessera_cpu_context *ctx, const tessera_cpu_access *access, std::uint64_t mask,
                               const void *pointers, const void *data);
+
+// Emulated NVIDIA targets: what matrix units and asynchronous copies do. Registers are [register][lane] of 32 bits
+// (f64: 64). What must be waited for happens in the wait: until then shared memory holds what it held, and the results
+// of a wgmma are tickets.
+
+/// c = a * b + c, of one warp.
+void tessera_cpu_mma(const tessera_cpu_matrix *matrix, const void *a, const void *b, void *c);
+/// ldmatrix and stmatrix of `count` matrices: lane 8 i + r gives the byte offset of row r of matrix i. `tags` (may be
+/// null) are those of the elements of access->elem_bytes in each register: [register][element][lane].
+void tessera_cpu_load_matrix(tessera_cpu_context *ctx, const tessera_cpu_access *access, std::uint32_t count,
+                             std::uint32_t transposed, const std::uint32_t *offsets, const std::uint32_t *tags,
+                             std::uint32_t *registers);
+void tessera_cpu_store_matrix(tessera_cpu_context *ctx, const tessera_cpu_access *access, std::uint32_t count,
+                              std::uint32_t transposed, const std::uint32_t *offsets, const std::uint32_t *tags,
+                              const std::uint32_t *registers);
+/// Starts a wgmma. A: four registers, or descriptor `a_matrix` where `a` is null. The accumulator: registers `c`; or,
+/// where `c` is null, the ticket `chained` of the wgmma before; or, where that is 0, zeros. Returns a ticket: until the
+/// wait, result register i is ticket + i in every lane.
+std::uint32_t tessera_cpu_wgmma_start(tessera_cpu_context *ctx, const tessera_cpu_matrix *matrix,
+                                      const std::uint32_t *a, std::uint64_t a_matrix, std::uint64_t b_matrix,
+                                      const std::uint32_t *c, std::uint32_t chained);
+void tessera_cpu_wgmma_fence(tessera_cpu_context *ctx);
+void tessera_cpu_wgmma_commit(tessera_cpu_context *ctx);
+/// Completes all but the `pending` youngest groups, and puts results in the place of their tickets in `count`
+/// registers.
+void tessera_cpu_wgmma_wait(tessera_cpu_context *ctx, std::uint32_t pending, std::uint32_t count,
+                            std::uint32_t *registers);
+/// fence.proxy.async: what this warp wrote to shared memory may be read by wgmma, after a barrier.
+void tessera_cpu_fence_async(tessera_cpu_context *ctx);
+/// cp.async: each active lane copies access->elem_bytes * vec bytes, or writes zeros where its bit of `reads` is not
+/// set.
+void tessera_cpu_copy_start(tessera_cpu_context *ctx, const tessera_cpu_access *access, std::uint64_t mask,
+                            std::uint64_t reads, const std::uint32_t *offsets, const void *pointers,
+                            const std::uint32_t *tags);
+void tessera_cpu_copy_commit(tessera_cpu_context *ctx);
+void tessera_cpu_copy_wait(tessera_cpu_context *ctx, std::uint32_t pending);
 }

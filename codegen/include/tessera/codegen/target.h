@@ -21,6 +21,8 @@ struct target {
   [[nodiscard]] TESSERA_API unsigned warp_size() const;
   /// Bytes of shared memory one program may use.
   [[nodiscard]] TESSERA_API unsigned max_shared_bytes() const;
+  /// Depth of software pipelines where the options do not say; 1: none.
+  [[nodiscard]] TESSERA_API int default_num_stages() const;
   [[nodiscard]] TESSERA_API std::string str() const;
   bool operator==(const target &) const = default;
 };
@@ -31,6 +33,12 @@ TESSERA_API target parse_target(std::string_view text);
 /// Processor and features that the CPU target, emulating or not, makes code for; belongs in the cache key. TESSERA_CPU_ISA
 /// (sse2, avx2, avx512) lowers it.
 TESSERA_API std::string host_cpu();
+
+/// What decides the machine code for `t` besides the IR and the options, in one line: the builds of this library and of
+/// LLVM, the processor or the assembler. Belongs in the cache key; takes microseconds and starts nothing of LLVM.
+TESSERA_API std::string toolchain(const target &t);
+/// Whether a `ptxas` was found: else a CUDA driver assembles, and its version decides too.
+TESSERA_API bool has_assembler();
 
 /// Options that change the code of a kernel. All of them are part of the cache key.
 struct compile_options {

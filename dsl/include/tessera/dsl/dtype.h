@@ -1,5 +1,5 @@
 #pragma once
-// Element types: the runtime enum, the host storage of the 16-bit floats, and the map from C++ types to both.
+// Element types: the runtime enum, the host storage of the 8 and 16-bit floats, and the map from C++ types to both.
 #include <bit>
 #include <concepts>
 #include <cstddef>
@@ -11,17 +11,18 @@
 
 namespace tessera {
 
-enum class dtype : std::uint8_t { i1, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64 };
+enum class dtype : std::uint8_t { i1, i8, i16, i32, i64, u8, u16, u32, u64, f8e4m3, f8e5m2, f16, bf16, f32, f64 };
 
 /// "i1", "u8", "bf16", …
 TESSERA_API std::string_view name(dtype t) noexcept;
 
 /// Bytes an element takes in memory; bool takes one.
 constexpr std::size_t size_of(dtype t) noexcept {
-  constexpr std::uint8_t sizes[] = {1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8};
+  constexpr std::uint8_t sizes[] = {1, 1, 2, 4, 8, 1, 2, 4, 8, 1, 1, 2, 2, 4, 8};
   return sizes[static_cast<std::size_t>(t)];
 }
-constexpr bool is_float(dtype t) noexcept { return t >= dtype::f16; }
+constexpr bool is_float(dtype t) noexcept { return t >= dtype::f8e4m3; }
+constexpr bool is_float8(dtype t) noexcept { return t == dtype::f8e4m3 || t == dtype::f8e5m2; }
 constexpr bool is_signed(dtype t) noexcept { return (t >= dtype::i8 && t <= dtype::i64) || is_float(t); }
 constexpr bool is_integer(dtype t) noexcept { return t > dtype::i1 && t <= dtype::u64; }
 
@@ -70,7 +71,44 @@ struct bfloat16 {
   static constexpr bfloat16 from_bits(std::uint16_t b) noexcept { bfloat16 h; h.bits = b; return h; }
 };
 
-static_assert(sizeof(half) == 2 && sizeof(bfloat16) == 2);
+/// One byte: a sign, an exponent with this bias, `Mantissa` bits. `Largest` are the bits of the largest finite value.
+template <int Mantissa, int Bias, std::uint8_t Largest> struct float8 {
+  std::uint8_t bits = 0;
+
+  float8() = default;
+  /// Rounds to nearest, ties to even. Too large a value, infinity too, gives the largest finite one; NaN stays NaN.
+  constexpr float8(float x) noexcept {
+    const std::uint32_t u = std::bit_cast<std::uint32_t>(x), a = u & 0x7fffffff;
+    constexpr int cut = 23 - Mantissa;
+    constexpr std::uint32_t offset = std::uint32_t(127 - Bias) << 23;
+    // Of the same ulp as a subnormal: the float adder rounds those.
+    constexpr std::uint32_t anchor = std::uint32_t(127 + 24 - Bias - Mantissa) << 23;
+    std::uint32_t r = 0x7f;
+    if (a <= 0x7f800000) {
+      r = a < offset + (1u << 23)
+              ? std::bit_cast<std::uint32_t>(std::bit_cast<float>(a) + std::bit_cast<float>(anchor)) - anchor
+              : (a - offset + (1u << (cut - 1)) - 1 + (a >> cut & 1)) >> cut;
+      r = r < Largest ? r : Largest;
+    }
+    bits = static_cast<std::uint8_t>((u >> 24 & 0x80) | r);
+  }
+  constexpr operator float() const noexcept {
+    const std::uint32_t sign = (bits & 0x80u) << 24, e = (bits & 0x7fu) >> Mantissa, m = bits & ((1u << Mantissa) - 1);
+    if (e == 0) {
+      const float tiny = static_cast<float>(m) * std::bit_cast<float>(std::uint32_t(128 - Bias - Mantissa) << 23);
+      return sign ? -tiny : tiny;
+    }
+    const std::uint32_t exponent = (bits & 0x7fu) > Largest ? 255 : e + 127 - Bias; // NaN, or infinity where there is one
+    return std::bit_cast<float>(sign | exponent << 23 | m << (23 - Mantissa));
+  }
+  static constexpr float8 from_bits(std::uint8_t b) noexcept { float8 h; h.bits = b; return h; }
+};
+/// 3 bits of mantissa, up to 448, no infinities.
+using float8_e4m3 = float8<3, 7, 0x7e>;
+/// 2 bits of mantissa, up to 57344: the upper half of an IEEE binary16.
+using float8_e5m2 = float8<2, 15, 0x7b>;
+
+static_assert(sizeof(half) == 2 && sizeof(bfloat16) == 2 && sizeof(float8_e4m3) == 1);
 
 namespace tl {
 using i8 = std::int8_t;
@@ -81,6 +119,8 @@ using u8 = std::uint8_t;
 using u16 = std::uint16_t;
 using u32 = std::uint32_t;
 using u64 = std::uint64_t;
+using f8e4m3 = float8_e4m3;
+using f8e5m2 = float8_e5m2;
 using f16 = half;
 using bf16 = bfloat16;
 using f32 = float;
@@ -98,13 +138,15 @@ template <> inline constexpr int dtype_index<std::uint8_t> = int(dtype::u8);
 template <> inline constexpr int dtype_index<std::uint16_t> = int(dtype::u16);
 template <> inline constexpr int dtype_index<std::uint32_t> = int(dtype::u32);
 template <> inline constexpr int dtype_index<std::uint64_t> = int(dtype::u64);
+template <> inline constexpr int dtype_index<float8_e4m3> = int(dtype::f8e4m3);
+template <> inline constexpr int dtype_index<float8_e5m2> = int(dtype::f8e5m2);
 template <> inline constexpr int dtype_index<half> = int(dtype::f16);
 template <> inline constexpr int dtype_index<bfloat16> = int(dtype::bf16);
 template <> inline constexpr int dtype_index<float> = int(dtype::f32);
 template <> inline constexpr int dtype_index<double> = int(dtype::f64);
 } // namespace detail
 
-/// A type that memory may hold: bool, i8 … u64, f16, bf16, f32, f64.
+/// A type that memory may hold: bool, i8 … u64, f8e4m3, f8e5m2, f16, bf16, f32, f64.
 template <class T>
 concept memory_element = detail::dtype_index<T> >= 0;
 template <memory_element T> inline constexpr dtype dtype_of = static_cast<dtype>(detail::dtype_index<T>);
@@ -120,6 +162,8 @@ template <class T> inline constexpr element_type element_type_of<T *>{dtype_of<s
 
 template <class T>
 concept float_element = memory_element<T> && is_float(dtype_of<T>);
+template <class T>
+concept float8_element = memory_element<T> && is_float8(dtype_of<T>);
 template <class T>
 concept integer_element = memory_element<T> && is_integer(dtype_of<T>);
 template <class T>

@@ -7,7 +7,9 @@ namespace tessera::detail {
 enum class domain { any, floats, integers };
 
 template <domain D, class T> consteval void check_domain() {
-  if constexpr (D == domain::floats)
+  if constexpr (float8_element<T>)
+    check_number<T>();
+  else if constexpr (D == domain::floats)
     static_assert(float_element<T>, "this function takes floats; convert with .to<float>()");
   else if constexpr (D == domain::integers)
     static_assert(integer_element<T>, "this function takes integers");

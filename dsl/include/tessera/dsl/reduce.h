@@ -77,7 +77,7 @@ namespace tessera::tl {
 template <detail::traced X> auto sum(const X &x, axis a = {}, reduce_options o = {}, location w = location::current()) {
   using T = detail::element_of<X>;
   using S = typename detail::sum_type<T>::type;
-  static_assert(memory_element<T>, "sum takes numbers");
+  static_assert(memory_element<T> && !float8_element<T>, "sum takes numbers; convert fp8 with .to<float>()");
   return val<S>(detail::reduce(detail::reduce_op::sum, dtype_of<S>, x.template to<S>(rounding::nearest, w).id(),
                                a.index, o.keep_dims, w));
 }

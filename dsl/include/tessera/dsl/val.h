@@ -42,10 +42,18 @@ concept traced = std::derived_from<std::remove_cvref_t<X>, traced_base>;
 template <traced X> using element_of = typename std::remove_cvref_t<X>::element;
 
 template <class X>
-concept host_scalar = std::is_arithmetic_v<X> || std::same_as<X, tl::float_constant> || std::same_as<X, half> ||
-                      std::same_as<X, bfloat16>;
+concept host_scalar = std::is_arithmetic_v<X> || std::same_as<X, tl::float_constant> ||
+                      (float_element<X> && !std::is_arithmetic_v<X>);
 
 template <class...> inline constexpr bool never = false;
+
+/// Refuses element types that cannot be computed with.
+template <class T> consteval void check_number() {
+  static_assert(!std::same_as<T, bool>,
+                "bool is not an arithmetic type: use && || ! ^ and tl::where, or convert with .to<T>()");
+  static_assert(!float8_element<T>,
+                "fp8 elements are stored, converted and multiplied by tl::dot only: convert with .to<float>()");
+}
 template <class T, class> using dependent = std::type_identity_t<T>; // T, but known only when the template is used
 
 template <class T, host_scalar U> literal make_literal(U x) {
@@ -74,8 +82,7 @@ template <class T, host_scalar U> handle constant_of(U x, const location &w) {
 template <class T> struct traced_operand {
   handle h;
   location w;
-  traced_operand(const tl::val<T> &x, location l = location::current()) : h(x.id()), w(l) {}
-  traced_operand(const tl::var<T> &x, location l = location::current()) : h(x.id(l)), w(l) {}
+  traced_operand(const tl::val<T> &x, location l = location::current()) : h(x.id(l)), w(l) {}
 };
 
 /// A host number as operand.
@@ -90,8 +97,7 @@ template <class T> struct literal_operand {
 template <class T> struct operand {
   handle h;
   location w;
-  operand(const tl::val<T> &x, location l = location::current()) : h(x.id()), w(l) {}
-  operand(const tl::var<T> &x, location l = location::current()) : h(x.id(l)), w(l) {}
+  operand(const tl::val<T> &x, location l = location::current()) : h(x.id(l)), w(l) {}
   template <host_scalar U> operand(U x, location l = location::current()) : h(constant_of<T>(x, l)), w(l) {}
   template <traced X>
     requires(!std::same_as<element_of<X>, T> && !(pointer_element<element_of<X>> && !pointer_element<T>))
@@ -153,7 +159,6 @@ struct subscript_operand {
 template <class T> struct operators : traced_base {
   using element = T;
   using V = tl::val<T>;
-  using R = tl::var<T>;
   using M = tl::val<dependent<bool, T>>;
   using A = traced_operand<T>;
   using L = literal_operand<T>;
@@ -170,8 +175,7 @@ template <class T> struct operators : traced_base {
   friend V operator%(A a, B b) { return arithmetic(binary_op::rem, a, b.h); }
   friend V operator%(L a, A b) { return arithmetic(binary_op::rem, a, b.h); }
   friend V operator-(A a) {
-    static_assert(!std::same_as<T, bool>,
-                  "bool is not an arithmetic type: use && || ! ^ and tl::where, or convert with .to<T>()");
+    check_number<T>();
     return V(unary(unary_op::neg, dtype_of<T>, a.h, a.w));
   }
   friend V operator+(A a) { return V(a.h); }
@@ -206,25 +210,17 @@ template <class T> struct operators : traced_base {
 
   // Both sides are always evaluated: a mask is data, not control flow. Operands match exactly here, or the built-in
   // operators on bool would be as good; so `!` and a number on the left show the line of the mask.
-  friend V operator&&(const V &a, B b) { return logic(binary_op::bit_and, a.id(), b.h, b.w); }
-  friend V operator&&(const R &a, B b) { return logic(binary_op::bit_and, a.id(b.w), b.h, b.w); }
+  friend V operator&&(const V &a, B b) { return logic(binary_op::bit_and, a.id(b.w), b.h, b.w); }
   friend V operator&&(bool a, const V &b) { return logic(binary_op::bit_and, constant_of<T>(a, {}), b.id(), {}); }
-  friend V operator&&(bool a, const R &b) { return logic(binary_op::bit_and, constant_of<T>(a, {}), b.id({}), {}); }
   friend V operator&&(const V &a, bool b) { return b && a; }
-  friend V operator&&(const R &a, bool b) { return b && a; }
-  friend V operator||(const V &a, B b) { return logic(binary_op::bit_or, a.id(), b.h, b.w); }
-  friend V operator||(const R &a, B b) { return logic(binary_op::bit_or, a.id(b.w), b.h, b.w); }
+  friend V operator||(const V &a, B b) { return logic(binary_op::bit_or, a.id(b.w), b.h, b.w); }
   friend V operator||(bool a, const V &b) { return logic(binary_op::bit_or, constant_of<T>(a, {}), b.id(), {}); }
-  friend V operator||(bool a, const R &b) { return logic(binary_op::bit_or, constant_of<T>(a, {}), b.id({}), {}); }
   friend V operator||(const V &a, bool b) { return b || a; }
-  friend V operator||(const R &a, bool b) { return b || a; }
   friend V operator!(const V &a) { return negated(a.id()); }
-  friend V operator!(const R &a) { return negated(a.id({})); }
 
 protected:
   template <class O> static V arithmetic(binary_op op, const O &a, handle b) {
-    static_assert(!std::same_as<T, bool>,
-                  "bool is not an arithmetic type: use && || ! ^ and tl::where, or convert with .to<T>()");
+    check_number<T>();
     return V(binary(op, dtype_of<T>, a.h, b, a.w));
   }
   template <class O> static V bits(binary_op op, const O &a, handle b) {
@@ -238,6 +234,7 @@ protected:
   template <class O> static M compared(compare_op op, const O &a, handle b) {
     static_assert(!std::same_as<T, bool>,
                   "masks are combined with && || ! ^, not compared; a < b < c is a < b && b < c");
+    if constexpr (float8_element<T>) check_number<T>();
     return M(compare(op, element_type_of<T>, a.h, b, a.w));
   }
   static V logic(binary_op op, handle a, handle b, const location &w) {
@@ -318,12 +315,12 @@ namespace tessera::tl {
 /// A value: a scalar or a tile of elements T. Immutable; `auto` names one, tl::var declares a variable.
 template <element T> class val : public detail::tile_members<val<T>, T> {
 public:
-  explicit val(detail::handle h) : h_(h) {}
-  val(const val &) = default;
+  explicit val(detail::handle h) : handle_(h) {}
+  val(const val &o) : handle_(o.id()) {} // a variable's present value
   /// Pointers to mutable elements are pointers to const ones.
   template <class U>
     requires(std::is_pointer_v<T> && std::same_as<T, const U *>)
-  val(const val<U *> &p) : h_(p.id()) {}
+  val(const val<U *> &p) : handle_(p.id()) {}
 
   // These exist to say what to write instead.
   val &operator=(const val &) { return refuse<T>(); }
@@ -337,40 +334,45 @@ public:
   template <class U> val &operator|=(const U &) { return refuse<U>(); }
   template <class U> val &operator^=(const U &) { return refuse<U>(); }
 
-  [[nodiscard]] detail::handle id(const location & = {}) const { return h_; }
+  [[nodiscard]] detail::handle id(const location &w = {}) const {
+    if (!handle_.variable) return handle_;
+    return detail::read_variable(handle_, w.line() ? w : detail::variable_location(handle_));
+  }
+
+protected:
+  detail::handle handle_;
 
 private:
   template <class U> val &refuse() {
     static_assert(detail::never<U>, "a value cannot be assigned: declare 'tl::var x = …' for a variable");
     return *this;
   }
-
-  detail::handle h_;
 };
 
 /// A variable: may be assigned, in loops and branches too, where its value is carried. Its shape stays that of its
-/// first value.
-template <element T> class var : public detail::tile_members<var<T>, T> {
+/// first value. Also a value, the present one: a copy as val<T> keeps that, a reference reads it when it is used.
+template <element T> class var : public val<T> {
   using base = detail::operators<T>;
   using op = detail::binary_op;
   using operand = detail::operand<T>;
   static constexpr bool pointer = std::is_pointer_v<T>;
 
 public:
-  var(const val<T> &x, location w = location::current()) : v_(detail::declare_variable(x.id(), w)) {}
+  var(const val<T> &x, location w = location::current()) : val<T>(detail::declare_variable(x.id(w), w)) {}
   template <detail::host_scalar U>
-  var(U x, location w = location::current()) : v_(detail::declare_variable(detail::constant_of<T>(x, w), w)) {}
+  var(U x, location w = location::current()) : val<T>(detail::declare_variable(detail::constant_of<T>(x, w), w)) {}
   /// A new variable with the other's present value.
-  var(const var &o) : v_(detail::declare_variable(o.id(o.declared()), o.declared())) {}
+  var(const var &o) : val<T>(detail::declare_variable(o.id(), detail::variable_location(o.handle_))) {}
 
   // The first takes a non-const reference so that only another variable binds to it: all else converts to an operand,
   // which knows the line.
   var &operator=(var &o) {
-    detail::assign_variable(v_, o.id(o.declared()), nullptr);
+    detail::assign_variable(handle_, o.id(), nullptr);
     return *this;
   }
+  template <std::same_as<var> V> var &operator=(V &&o) { return *this = o; } // members of structs that are moved
   var &operator=(operand x) {
-    detail::assign_variable(v_, x.h, &x.w);
+    detail::assign_variable(handle_, x.h, &x.w);
     return *this;
   }
 
@@ -385,25 +387,19 @@ public:
   var &operator<<=(operand x) { return update(x, base::shift(op::shl, self(x), x.h)); }
   var &operator>>=(operand x) { return update(x, base::shift(op::shr, self(x), x.h)); }
   var &operator+=(detail::offset_operand o) requires pointer {
-    return *this = val<T>(detail::add_pointer(id(o.w), o.h, o.t, false, o.w));
+    return *this = val<T>(detail::add_pointer(this->id(o.w), o.h, o.t, false, o.w));
   }
   var &operator-=(detail::offset_operand o) requires pointer {
-    return *this = val<T>(detail::add_pointer(id(o.w), o.h, o.t, true, o.w));
+    return *this = val<T>(detail::add_pointer(this->id(o.w), o.h, o.t, true, o.w));
   }
-
-  /// The present value.
-  operator val<T>() const { return val<T>(id(declared())); }
-  [[nodiscard]] detail::handle id(const location &w) const { return detail::read_variable(v_, w); }
 
 private:
-  [[nodiscard]] location declared() const { return detail::variable_location(v_); }
+  using val<T>::handle_;
   detail::traced_operand<T> self(const operand &x) const { return {*this, x.w}; }
   var &update(const operand &x, const val<T> &y) {
-    detail::assign_variable(v_, y.id(), &x.w);
+    detail::assign_variable(handle_, y.id(), &x.w);
     return *this;
   }
-
-  detail::handle v_;
 };
 
 template <detail::traced X> var(const X &) -> var<detail::element_of<X>>;

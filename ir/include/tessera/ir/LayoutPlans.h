@@ -12,6 +12,23 @@ struct SharedMemoryModel {
   unsigned maxVectorBytes = 16;
 };
 
+/// How a warp moves 8x8 matrices of 16-byte rows between memory and registers: ldmatrix and stmatrix. In each
+/// instruction the lanes 8 i to 8 i + 7 give where the rows of matrix i start, and 32-bit register i of lane l has
+///   plain:      bytes 4 (l % 4) to 4 (l % 4) + 3 of row l / 4;
+///   transposed: 16-bit unit l / 4 of row 2 (l % 4), then the same of the next row.
+struct MatrixAccess {
+  bool transposed = false;
+  unsigned count = 1; ///< matrices, and 32-bit registers, of an instruction: 1, 2 or 4
+  /// (Lane, Warp, Block) -> offset, in elements, of the row whose start a lane gives in the first instruction
+  LinearLayout rowOffset;
+  struct Instruction {
+    unsigned offset = 0; ///< in elements: rows are at rowOffset ^ offset
+    /// Layout registers in the order of the elements of 32-bit register 0, then of register 1, and so on.
+    llvm::SmallVector<unsigned, 16> registers;
+  };
+  llvm::SmallVector<Instruction> instructions;
+};
+
 /// How `convert_layout` from `src` to `dst` is carried out. In every kind the dst registers that hold the same element
 /// as an earlier one are not computed: dst register r equals dst register sameAs[r] (<= r).
 struct ConversionPlan {
@@ -48,30 +65,78 @@ struct ConversionPlan {
     unsigned offset = 0; ///< in elements
     llvm::SmallVector<unsigned, 8> registers;
   };
-  llvm::SmallVector<Access> stores(unsigned pass) const; ///< of src registers, by threads that are not idle
+  llvm::SmallVector<Access> stores(unsigned pass) const; ///< of src registers, by storers(pass)
   llvm::SmallVector<Access> loads(unsigned pass) const;  ///< into dst registers r with sameAs[r] == r
-  /// Lanes (warps) whose index has any of these bits set hold only copies and must not store.
+  /// Those with (lane & laneMask) == lane and (warp & warpMask) == warp.
+  struct Threads {
+    unsigned laneMask = 0, lane = 0, warpMask = 0, warp = 0;
+  };
+  Threads storers(unsigned pass) const;
+  /// The stores of a pass by stmatrix, if they can be. Idle lanes take part: they hold copies.
+  std::optional<MatrixAccess> matrixStores(unsigned pass, unsigned elementBytes) const;
+  /// Lanes (warps) whose index has any of these bits set hold only copies and never store.
   unsigned idleLanes = 0, idleWarps = 0;
 
   LinearLayout memory;      ///< Offset -> flat index, of the elements of pass 0
   LinearLayout store, load; ///< src (dst) position -> offset, shape {scratchElements}; use them for Lane and Warp
-  llvm::SmallVector<unsigned> srcIterated, dstIterated; ///< register bits that are the bits of the pass number
-  unsigned vecStore = 1, vecLoad = 1;                   ///< elements per access
-  unsigned scratchElements = 0;                         ///< of one pass; the passes use the same memory
+  /// What the bits of the pass number are: of src a register bit, or a bit of warp or lane, so that every thread
+  /// stores in one pass of several; of dst a register bit.
+  llvm::SmallVector<std::pair<HwDim, unsigned>> srcIterated;
+  llvm::SmallVector<unsigned> dstIterated;
+  unsigned vecStore = 1, vecLoad = 1; ///< elements per access
+  unsigned scratchElements = 0;       ///< of one pass; the passes use the same memory
   unsigned passes() const { return 1u << srcIterated.size(); }
 };
 
-/// Plans src -> dst (same shape). `elementBytes`: 1, 2, 4 or 8. `maxScratchBytes` bounds one pass where possible.
+/// Bounds on the scratch of a pass, both kept where possible.
+struct ScratchLimits {
+  uint64_t wantedBytes = UINT64_MAX; ///< for passes over registers, which cost a barrier each
+  uint64_t mostBytes = UINT64_MAX;   ///< for passes over threads too, in which most wait for others
+};
+
+/// Plans src -> dst (same shape). `elementBytes`: 1, 2, 4 or 8.
 ConversionPlan planConversion(const LinearLayout &src, const LinearLayout &dst, unsigned elementBytes,
-                              const SharedMemoryModel &model = {}, uint64_t maxScratchBytes = UINT64_MAX);
+                              const SharedMemoryModel &model = {}, ScratchLimits limits = {});
 /// As above but never Shuffle: for tests and for measuring.
 ConversionPlan planThroughShared(const LinearLayout &src, const LinearLayout &dst, unsigned elementBytes,
-                                 const SharedMemoryModel &model = {}, uint64_t maxScratchBytes = UINT64_MAX);
+                                 const SharedMemoryModel &model = {}, ScratchLimits limits = {});
 
 /// Wavefronts one warp-wide access of `vec` elements needs, 1 = conflict-free (relative to the minimum its width
 /// allows).
 unsigned bankConflicts(const LinearLayout &distributed, const LinearLayout &memory, unsigned vec, unsigned elementBytes,
                        const SharedMemoryModel &model = {});
+
+/// How memory -> `distributed` is made of ldmatrix, if it can be. `memory`: single input Offset, of the shape of
+/// `distributed` or a larger one, whose first part is then read (or any other part at multiples of its size).
+std::optional<MatrixAccess> planMatrixLoad(const LinearLayout &distributed, const LinearLayout &memory,
+                                           unsigned elementBytes);
+/// The same for `distributed` -> memory by stmatrix; copies are written once by each holder.
+std::optional<MatrixAccess> planMatrixStore(const LinearLayout &distributed, const LinearLayout &memory,
+                                            unsigned elementBytes);
+/// Wavefronts of each matrix, 1 = conflict-free.
+unsigned bankConflicts(const MatrixAccess &access, unsigned elementBytes, const SharedMemoryModel &model = {});
+
+/// Wavefronts that a warp needs to read `distributed` from memory, by ldmatrix where `matrixLoad` allows it and it can
+/// be used, else by the widest vectors.
+unsigned sharedLoadWavefronts(const LinearLayout &distributed, const LinearLayout &memory, unsigned elementBytes,
+                              bool matrixLoad, const SharedMemoryModel &model = {});
+
+/// How wgmma finds an operand in shared memory (PTX ISA, asynchronous warpgroup matrix layouts). All numbers in bytes.
+struct WgmmaOperand {
+  unsigned swizzleBytes = 0; ///< 0, 32, 64 or 128; the buffer starts at a multiple of 8 * max(16, swizzleBytes)
+  bool transposed = false;   ///< the m or n dimension is contiguous, and not k
+  unsigned leadingBytes = 0, strideBytes = 0;
+  LinearLayout memory;
+  unsigned elementBytes = 1;
+  /// Where, from the start of the buffer, the operand of an instruction starts whose first element is at `coords`:
+  /// multiples of the instruction's extents.
+  uint64_t startBytes(llvm::ArrayRef<int64_t> coords) const;
+};
+
+/// How to describe to wgmma the operand that lies in `memory` (rank 2, single input Offset), with k along dimension
+/// `kDim`. An instruction reads 32 bytes along k and `extent` (64 for A, N for B) along the other dimension.
+std::optional<WgmmaOperand> planWgmmaOperand(const LinearLayout &memory, unsigned kDim, unsigned extent,
+                                             unsigned elementBytes);
 
 /// How a reduction over `axis` of a tensor with layout `src` is carried out:
 ///   1. within a lane: value[i] = combination of the src registers registersOf[i];

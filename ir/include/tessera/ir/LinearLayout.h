@@ -66,6 +66,7 @@ public:
   LinearLayout expandDims(unsigned axis) const;
   LinearLayout slice(unsigned axis) const;                     ///< removes `axis`; its bases become 0 (copies)
   LinearLayout broadcast(llvm::ArrayRef<int64_t> shape) const; ///< source dims of size 1 grow: new register bits
+  LinearLayout within(llvm::ArrayRef<int64_t> shape) const; ///< the same coordinates in a larger tensor
   LinearLayout removeZeroBases(HwDim dim) const;
   LinearLayout withIn(HwDim dim, Bases bases) const; ///< replaces or appends one input
   LinearLayout without(HwDim dim) const;

@@ -10,4 +10,7 @@ namespace tessera {
 /// the context. No text crashes it: what MLIR's parser cannot stand is refused beforehand.
 mlir::OwningOpRef<mlir::ModuleOp> parseModule(llvm::StringRef text, llvm::StringRef name, mlir::MLIRContext *context);
 
+/// Fails, with an error, on text that MLIR's parser cannot stand: for tools that call that parser themselves.
+mlir::LogicalResult checkParsable(llvm::StringRef text, llvm::StringRef name, mlir::MLIRContext *context);
+
 } // namespace tessera

@@ -6,7 +6,7 @@ class DialectRegistry;
 
 namespace tessera {
 
-/// tt, ttg, arith, math, scf, cf and ub.
+/// tt, ttg, ttng, arith, math, scf, cf and ub.
 void registerAllDialects(mlir::DialectRegistry &registry);
 
 } // namespace tessera

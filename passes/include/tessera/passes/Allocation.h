@@ -21,6 +21,8 @@ inline constexpr unsigned kSharedAlignment = 16;
 
 /// A conversion through shared memory takes several passes rather than more scratch than this, where its layouts allow.
 inline constexpr uint64_t kMaxConversionScratchBytes = 32 * 1024;
+/// The allocation pass puts this on a conversion that must do with less, and would else not fit the target.
+inline constexpr llvm::StringLiteral kScratchLimit = "allocation.scratch_limit";
 
 /// Bytes of an element of `type` (of its element type, for a tile) in shared or global memory: i1 takes 1, pointers 8.
 unsigned storageBytes(mlir::Type type);
@@ -37,6 +39,8 @@ unsigned reductionScratchOffset(tt::ReduceOp op, const ReductionPlan &plan, unsi
 unsigned scratchBytes(mlir::Operation *op);
 /// Bytes of the buffer that the op defines (`local_alloc`; 0 for all others).
 unsigned bufferBytes(mlir::Operation *op);
+/// What the offset of that buffer must be a multiple of: swizzles of `nvmma_shared` are permutations of address bits.
+unsigned bufferAlignment(mlir::Operation *op);
 
 /// Byte offset that the allocation pass gave the op.
 std::optional<unsigned> allocationOffset(mlir::Operation *op);

@@ -22,7 +22,8 @@ struct AxisInfo {
   Dims contiguity, divisibility, constancy;
   std::optional<int64_t> constantValue; ///< all elements are this (sign-extended) number
   /// No element is negative as a signed number. Sums and products of such values count as non-negative too: an index
-  /// that passes the type's largest value is out of bounds of every tensor, and the emulated targets report it.
+  /// that passes the type's largest value is out of bounds of every tensor, and the emulated targets report it. So do
+  /// quotients of such a value and a number unknown at compile time: nobody divides an index by less than 0.
   bool nonNegative = false;
 
   AxisInfo() = default;

@@ -6,6 +6,7 @@
 #include "mlir/Pass/Pass.h"
 #include "tessera/ir/ttgir/Ttgir.h"
 #include "tessera/ir/ttir/Ttir.h"
+#include "tessera/ir/ttng/Ttng.h"
 
 #include <memory>
 #include <string>

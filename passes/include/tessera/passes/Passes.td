@@ -21,13 +21,14 @@ def TtirCombine : Pass<"ttir-combine", "mlir::ModuleOp"> {
   let summary = "folds ops that are cheaper together";
   let description = [{
     Needs: ttir. Guarantees: the same results bit for bit (pointer arithmetic included: offsets are never added in a
-    narrower type than the pointer).
+    narrower type than the pointer), except that a float sum that becomes a dot's accumulator is rounded as the dot does.
 
     - `addptr(splat(p), splat(i))`                    -> `splat(addptr(p, i))`
     - `addptr(addptr(p, c1), c2)`, constants          -> `addptr(p, c1 + c2)` where the sum does not wrap
     - `addptr(p, 0)`                                  -> `p`
     - `select(m, load(p, m), x)`                      -> `load(p, m, x)`
     - `select(splat(c), a, b)`                        -> `select(c, a, b)`
+    - `add(c, dot(a, b, 0))`                          -> `dot(a, b, c)`, not with maxNumImpreciseAcc
 
     Why: fewer values per lane. A uniform base pointer costs one scalar addition instead of one for every register.
   }];
@@ -50,6 +51,19 @@ def TtirReorderBroadcast : Pass<"ttir-reorder-broadcast", "mlir::ModuleOp"> {
   }];
 }
 
+def TtirStrengthReduce : Pass<"ttir-strength-reduce", "mlir::ModuleOp"> {
+  let summary = "carries offsets that would be multiplied anew in each iteration";
+  let description = [{
+    Needs: ttir, loop-invariant code moved out. Guarantees: where the offset of a `tt.addptr` in an `scf.for` is a tile that
+    grows by the same scalar each iteration, and a tile is multiplied to get there (`(k0 + k) * stride`), the loop carries
+    the tile and adds the difference. Integers wrap, so every value is the same bit for bit. What is carried is the tile in
+    front of its broadcast: a few registers.
+    Why: in a matrix product the loads of the next tiles must be issued while the matrix unit works on this one; the
+    multiplications of their addresses would stand in the way.
+  }];
+  let dependentDialects = ["mlir::arith::ArithDialect", "mlir::scf::SCFDialect"];
+}
+
 def TtirLoopUnroll : Pass<"ttir-loop-unroll", "mlir::ModuleOp"> {
   let summary = "unrolls loops that carry tt.loop_unroll_factor";
   let description = [{
@@ -58,6 +72,26 @@ def TtirLoopUnroll : Pass<"ttir-loop-unroll", "mlir::ModuleOp"> {
     Why: the author of a kernel asked for it; loads of several iterations are then in flight together.
   }];
   let dependentDialects = ["mlir::arith::ArithDialect", "mlir::scf::SCFDialect"];
+}
+
+def TtirLegalizeDot : Pass<"ttir-legalize-dot", "mlir::ModuleOp"> {
+  let summary = "gives every tt.dot operand types and sizes that the target's matrix unit takes";
+  let description = [{
+    Needs: ttir. Guarantees: sums are in f32, f64 or i32; `tf32x3` has become three `tf32` dots of operands split in two;
+    fp8 operands are f16 where the target multiplies no fp8; M, N and K are at least those of the instruction, by zeros,
+    unless that is 64 times the work (or there is no instruction for the type).
+
+    - A load that only the dot uses gets more lanes, masked off, instead of a select: it can still be an asynchronous copy.
+    - An accumulator that only the dot touches is carried through the loop at its full size and cut behind it.
+    - The native CPU (`cpu`) computes in f32 what is narrower; products of 8-bit integers are exact there.
+
+    Why: the user's tile may be as small as one row, and matrix units are so much faster that multiplying zeros pays.
+  }];
+  let options = [
+    Option<"target", "target", "std::string", "\"cuda:90\"", "as ttg.target">,
+    Option<"threadsPerWarp", "threads-per-warp", "int", "32", "lanes of a warp">,
+  ];
+  let dependentDialects = ["mlir::arith::ArithDialect", "mlir::math::MathDialect"];
 }
 
 //===--------------------------------------------------------------------------------------------------------------===//
@@ -106,8 +140,9 @@ def TtgirCoalesce : Pass<"ttgir-coalesce", "mlir::ModuleOp"> {
 def TtgirRemoveLayoutConversions : Pass<"ttgir-remove-layout-conversions", "mlir::ModuleOp"> {
   let summary = "chooses the layout of every tile so that few conversions are left";
   let description = [{
-    Needs: ttgir. Guarantees: the layouts in which loads, stores, atomics and unknown ops work are unchanged (those of tiles
-    with no more elements than threads excepted: any layout is as good); all others follow from them:
+    Needs: ttgir. Guarantees: the layouts in which loads, stores, atomics, matrix products and unknown ops work are unchanged
+    (those of tiles with no more elements than threads excepted, unless a product uses them: any layout is as good; and on
+    the native CPU stores of a product); all others follow from them:
 
     1. forward: a result takes the layout of the operand that descends from the largest (or innermost) anchor; through
        loops, branches, reductions and changes of shape;
@@ -132,6 +167,116 @@ def TtgirReductionLocality : Pass<"ttgir-reduction-locality", "mlir::ModuleOp"> 
     Why: shuffles, shared memory and barriers leave the loop.
   }];
   let dependentDialects = ["mlir::arith::ArithDialect", "tessera::ttg::TTGDialect"];
+}
+
+def TtgirAccelerateMatmul : Pass<"ttgir-accelerate-matmul", "mlir::ModuleOp"> {
+  let summary = "chooses how each tt.dot is computed, and the layouts for it";
+  let description = [{
+    Needs: ttgir; dots that ttir-legalize-dot has seen (smaller tiles fall to the last case). Guarantees: every dot is one of
+
+    - `ttng.warp_group_dot` (wgmma) with operands in `local_alloc`s of `nvmma_shared` encoding and accumulators in
+      `nvidia_mma` version 3: on sm_90, from 64 rows on, for multiples of four warps; f16, bf16, tf32, fp8, int8. Warp groups
+      lie along the rows first, one instruction is as wide as the tile allows (256 columns at most). Operands that are not of
+      16 bits are stored along k; a load in the other order gets a layout that makes this cheap;
+    - `tt.dot` on `dot_op` operands (mma.sync) and `nvidia_mma` version 2 accumulators. A warp's part is as square as the
+      tile allows; where one dot's result is the next one's A, warps own whole rows;
+    - `ttg.local_dot` for all that has no matrix instruction: operands in shared memory, accumulators in a blocked layout
+      (4x4 elements a thread; on the native CPU lanes along n and several rows a warp).
+
+    Conversions stand at operands and results; remove-layout-conversions makes most of them go away.
+    Why: which instruction computes a dot decides all layouts around it.
+  }];
+  let dependentDialects = ["tessera::ttg::TTGDialect", "tessera::ttng::TTNGDialect"];
+}
+
+def TtgirOptimizeDotOperands : Pass<"ttgir-optimize-dot-operands", "mlir::ModuleOp"> {
+  let summary = "loads feed shared memory directly, transpositions cost nothing";
+  let description = [{
+    Needs: accelerated dots. Guarantees: an operand that comes from a load reaches the dot as
+    `tt.load -> local_alloc -> (memdesc_trans)? -> warp_group_dot | local_dot`, or
+    `tt.load -> local_alloc -> (memdesc_trans)? -> local_load -> (element-wise ops)* -> tt.dot`, which is what the
+    pipeliner makes asynchronous copies of; rows in shared memory are those in device memory, swizzled such that reads do
+    not conflict.
+
+    - `tt.trans` of an operand is a view (`memdesc_trans`).
+    - Element-wise ops between load and dot are computed behind the `local_load` (mma.sync, and A of wgmma, which may be in
+      registers).
+    - An A that is the previous dot's result stays in registers where the layouts say that each lane holds what it needs.
+    - Equal buffers are shared.
+
+    Why: data then moves once, in the background, and without conversions through scratch.
+  }];
+  let dependentDialects = ["tessera::ttg::TTGDialect", "tessera::ttng::TTNGDialect"];
+}
+
+def TtgirAssignLatencies : Pass<"ttgir-assign-latencies", "mlir::ModuleOp"> {
+  let summary = "says how many stages before their users loads should run";
+  let description = [{
+    Needs: ttgir after optimize-dot-operands (an operand that goes through shared memory is `load -> local_alloc`).
+    Guarantees: in loops with n >= 2 stages (`tt.num_stages` of the loop, else `num-stages`) `tt.latency` (i32) is on
+
+    - loads that feed a matrix product, and loads that feed the addresses or masks of such loads (1 each). Where the load
+      can be an asynchronous copy it gets the rest of n - 1, less one for a product that does not stay in flight: n, or
+      n - 1, buffers; other tiles have to wait in registers, so 1;
+    - `local_alloc`s that threads fill with what they computed, if stages are left or a product in flight reads them;
+    - warp_group_dots that only accumulate: 1, they stay in flight for an iteration;
+    - if the loop itself says `tt.num_stages`: its other loads, 1, where registers suffice.
+
+    Loops that may write global memory, or contain loops, are left alone: pointers say nothing about aliases. So are those
+    of the native CPU, whose cores run ahead by themselves.
+    Why: memory is some hundred instructions away.
+  }];
+  let options = [
+    Option<"numStages", "num-stages", "int", "3", "iterations in flight, the one being computed included">,
+  ];
+  let dependentDialects = ["tessera::ttng::TTNGDialect"];
+}
+
+def TtgirScheduleLoops : Pass<"ttgir-schedule-loops", "mlir::ModuleOp"> {
+  let summary = "gives every op of a loop with latencies a stage and a cluster";
+  let description = [{
+    Needs: `tt.latency` on ops. Guarantees: every op of a loop to be pipelined has `loop.stage` and `loop.cluster` (i32):
+    in trip t of the pipelined loop it runs for iteration t - stage; ops of a trip run in the order of their clusters. Users
+    are at least `tt.latency` stages later; a value for the next iteration is made no later than it is used there; ops run as
+    late as that allows; ops with effects are in the last stage. Latencies that cannot be kept (a load whose address
+    depends on its own result) are given up. Cheap integers (masks) are computed again in each stage that uses them.
+    The stages before the last come first in a trip, the younger the later; with products in flight the last comes first.
+    Why: what runs when is decided, and can be read, apart from how the loop is rewritten.
+  }];
+  let dependentDialects = ["tessera::ttng::TTNGDialect"];
+}
+
+def TtgirPipelineLoops : Pass<"ttgir-pipeline-loops", "mlir::ModuleOp"> {
+  let summary = "rewrites scheduled loops so that several iterations are in flight";
+  let description = [{
+    Needs: `loop.stage` and `loop.cluster` on all ops of a loop. Guarantees: the same results for any number of trips, zero
+    included.
+
+    - A buffer that is filled in one stage and read in a later one becomes one of a ring, of as many as there are stages
+      from the first to the last of them. Loads become `async_copy_global_to_local` where that is possible, one group for
+      the loads of a stage, and wait for exactly their group; other tiles are written by `local_store`. Counters modulo the
+      ring's size choose the buffer.
+    - A prologue runs what precedes the first trip of the last stage; in the last trips the early stages are masked off
+      (loads, copies, stores) or skipped.
+    - warp_group_dots with `tt.latency` are asynchronous: that of the trip before is waited for before the first write to a
+      ring, all of them behind the loop.
+
+    Other waits and all barriers are left to later passes. The attributes of the schedule are gone.
+    Why: copies and matrix products run while the warps prepare what comes next.
+  }];
+  let dependentDialects = ["mlir::arith::ArithDialect", "mlir::scf::SCFDialect", "mlir::ub::UBDialect",
+                           "tessera::ttng::TTNGDialect"];
+}
+
+def TtgirPrefetch : Pass<"ttgir-prefetch", "mlir::ModuleOp"> {
+  let summary = "loads the operands of mma.sync slice by slice, one slice ahead";
+  let description = [{
+    Needs: `tt.dot` whose operands are `local_load`s (and element-wise ops) of the same block. Guarantees: such a dot that is
+    deeper than one instruction is a chain of dots of one instruction's depth each; the slice of both operands that the next
+    one needs is loaded, through `memdesc_subslice`, before each.
+    Why: registers hold two slices instead of whole operands, and loads run while the matrix unit works.
+  }];
+  let dependentDialects = ["tessera::ttg::TTGDialect"];
 }
 
 def TtgirReorder : Pass<"ttgir-reorder", "mlir::ModuleOp"> {
@@ -164,9 +309,32 @@ def TtgirInsertBarriers : Pass<"ttgir-insert-barriers", "mlir::ModuleOp"> {
     Needs: `allocation.offset` on every op that owns shared memory. Guarantees: between two accesses of overlapping bytes of
     which one is a write, on every path (around loops too), there is a barrier: a `ttg.barrier local` or the one inside an
     op that uses scratch (write, barrier, read). No barrier is added where no such pair exists.
+
+    - An asynchronous copy writes from its start on, for other threads' reads and writes before it; what it wrote is there
+      for the thread itself after `async_wait`, for others after a barrier behind that.
+    - An asynchronous product reads until the `warp_group_dot_wait` that leaves fewer products in flight than were begun
+      after it; only a barrier behind that wait lets others write.
+    - Two buffers of one ring are told apart where both indices are constants or counters of the same loop.
+
     Why: warps of a program run at their own pace.
   }];
   let dependentDialects = ["tessera::ttg::TTGDialect"];
+}
+
+def TtgirFenceInsertion : Pass<"ttgir-fence-insertion", "mlir::ModuleOp"> {
+  let summary = "makes writes to shared memory visible to wgmma";
+  let description = [{
+    Needs: barriers. Guarantees: behind every `local_alloc` with a source and every `local_store` whose memory a
+    `warp_group_dot` may read later, there is a `ttng.fence_async_shared` before the next barrier (those inside of ops
+    included); runs of writes share one. With `fence-copies` also behind every `async_wait` for such memory: NVIDIA's own
+    main loops of cp.async and wgmma do without, and it costs 2 % of a matrix product.
+    Why: wgmma reads through another path (the asynchronous proxy) than threads write; a barrier alone does not order the
+    two, and each writing thread has to fence before it.
+  }];
+  let options = [
+    Option<"fenceCopies", "fence-copies", "bool", "false", "also behind waits for asynchronous copies">,
+  ];
+  let dependentDialects = ["tessera::ttng::TTNGDialect"];
 }
 
 #endif // TESSERA_PASSES

@@ -17,6 +17,7 @@ struct TtgirOptions {
   unsigned maxVectorBits = 128;   ///< widest access of one thread to global memory
   bool wideLanes = false;         ///< native CPU: the lanes of a warp are one vector register
   unsigned maxSharedBytes = UINT32_MAX;
+  int numStages = 3; ///< software pipelining depth of loops that do not say
 };
 
 /// inline, canonicalise, combine, reorder broadcasts, CSE, loop-invariant code motion, unroll.

@@ -14,6 +14,8 @@ struct bench_options {
   double measure_ms = 100; ///< and measure about this long
   int min_runs = 5, max_runs = 10000;
   bool flush_cache = true; ///< overwrite the last level cache before every run, so that inputs come from memory
+  /// Before every run, not timed; gives work to the same stream, such as restoring what a run changes.
+  std::function<void()> setup = {};
 };
 
 /// Times of single runs, in milliseconds.
@@ -33,14 +35,19 @@ TESSERA_API bench_result bench(const stream &s, const std::function<void()> &wor
 /// Value at fraction `q` (0 … 1) of the sorted samples, linear between neighbours.
 TESSERA_API double quantile(std::vector<double> samples, double q);
 
-/// One line of a plot.
+/// One line of a plot, with a band from low to high around it where those are given.
 struct plot_line {
   std::string name;
-  std::vector<double> x, y;
+  std::vector<double> x, y, low = {}, high = {};
+};
+struct plot_options {
+  bool log_x = false, log_y = false;
 };
 
-/// Writes lines as an SVG picture. Throws tessera::error (launch) when the file cannot be written.
+/// Writes lines as an SVG picture; values that are not finite, or not positive on a logarithmic axis, are gaps. Throws
+/// tessera::error (launch) when the file cannot be written.
 TESSERA_API void write_svg_plot(const std::string &file, const std::string &title, const std::string &x_label,
-                                const std::string &y_label, const std::vector<plot_line> &lines);
+                                const std::string &y_label, const std::vector<plot_line> &lines,
+                                const plot_options &options = {});
 
 } // namespace tessera

@@ -9,13 +9,15 @@
 #include <vector>
 
 #include <tessera/export.h>
+#include <tessera/runtime/autotune.h>
 #include <tessera/runtime/bench.h>
 #include <tessera/runtime/device.h>
 #include <tessera/runtime/launch.h>
+#include <tessera/runtime/perf_report.h>
 
 namespace tessera {
 
-/// Parses --target, --dump, --compile-only, --bench, --json, --plot and a program's own options, and writes what those
+/// Parses --target, --dump, --compile-only, --autotune, --bench, --json, --plot and a program's own options, and writes what those
 /// ask for.
 ///
 ///     int main(int argc, char **argv) {
@@ -52,6 +54,8 @@ public:
   /// The target alone, for --compile-only: "auto" is the best device's, and "cuda" without one is sm_90a.
   [[nodiscard]] tessera::target target() const;
   [[nodiscard]] bool compile_only() const noexcept;
+  /// Whether to search the program's configurations for the fastest.
+  [[nodiscard]] bool autotune() const noexcept;
   [[nodiscard]] bool bench() const noexcept;
   /// Whether --plot asks for a picture.
   [[nodiscard]] bool plotting() const noexcept;
@@ -60,6 +64,10 @@ public:
   bool show(const kernel_handle &k) const;
   /// Adds a measurement: printed as a line, and written to the --json file at the end.
   void report(const std::string &what, const bench_result &r, std::vector<std::pair<std::string, double>> figures = {});
+  /// Prints what was tried, the fastest first, and adds it to the --json file.
+  void report(const tuning_report &r);
+  /// Prints a sweep's table and writes it to the --plot file, in the format of its name (.svg, .csv, .json).
+  void report(const perf_report &r);
   /// Keeps a line for the --plot file, if one is asked for.
   void plot(const std::string &title, const std::string &x_label, const std::string &y_label,
             std::vector<plot_line> lines);

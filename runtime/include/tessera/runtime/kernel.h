@@ -146,7 +146,7 @@ template <class Signature> struct packer {
                            site);
       v = static_cast<T>(a);
     } else {
-      static_assert(std::is_floating_point_v<X> || std::is_same_v<X, half> || std::is_same_v<X, bfloat16>,
+      static_assert(std::is_floating_point_v<X> || float_element<X>,
                     "the kernel's parameter is a floating-point number; write the argument as one (2.0f)");
       constexpr bool narrow = std::is_same_v<X, double> && std::is_same_v<T, float>;
       static_assert(!narrow,
@@ -177,7 +177,8 @@ public:
   using config = typename signature::config;
 
   kernel_model(std::string name, F f, const location &where)
-      : kernel_core(std::move(name), signature::types, {equal, copy}), f_(std::move(f)), where_(where) {}
+      : kernel_core(std::move(name), signature::types, {equal, copy}, {where.file_name(), where.line()}),
+        f_(std::move(f)), where_(where) {}
 
 private:
   static bool equal(const void *a, const void *b) {
@@ -186,8 +187,8 @@ private:
   static std::shared_ptr<const void> copy(const void *c) {
     return std::make_shared<const config>(*static_cast<const config *>(c));
   }
-  ir_module trace(const void *c, std::span<const param_spec> specs) const override {
-    return trace_kernel(name().c_str(), f_, *static_cast<const config *>(c), specs, where_);
+  ir_module trace(const std::string &symbol, const void *c, std::span<const param_spec> specs) const override {
+    return trace_kernel(symbol.c_str(), f_, *static_cast<const config *>(c), specs, where_);
   }
 
   F f_;
@@ -197,6 +198,9 @@ private:
 } // namespace detail
 
 namespace tl {
+
+template <class F> class autotuned;
+class kernel_exporter;
 
 /// A kernel: `const auto k = tl::kernel("name", [](tl::ptr<const float> x, tl::val<tl::i32> n, Config c) { … });`
 ///
@@ -231,6 +235,12 @@ public:
   }
   /// The kernel with other compile options, its configuration kept.
   [[nodiscard]] kernel with_options(const compile_options &o) const { return with(configuration(), o); }
+  /// The kernel launched in another way; its code is the same.
+  [[nodiscard]] kernel launched(const launch_options &how) const {
+    kernel k(*this);
+    k.how_ = how;
+    return k;
+  }
 
   [[nodiscard]] const std::string &name() const noexcept { return model_->name(); }
   [[nodiscard]] const config &configuration() const {
@@ -243,7 +253,7 @@ public:
   template <class... A> void operator()(const stream &s, tessera::detail::launch_grid<config> g, A &&...args) const {
     std::uint64_t values[signature::count + 1];
     auto packed = pack(s, g.site(), values, args...);
-    model_->launch(variant(), s, g.resolve(model::config_of(variant())), packed.args, g.site());
+    model_->launch(variant(), s, g.resolve(model::config_of(variant())), packed.args, g.site(), &how_);
   }
 
   /// Compiles and loads what a launch on `s` with these arguments would run, so that the launch is warm.
@@ -265,6 +275,8 @@ public:
   }
 
 private:
+  friend autotuned<F>;
+  friend kernel_exporter;
   void select(const config &c, const compile_options &o) {
     variant_ = &model_->variant(tessera::detail::config_hash(c), &c, o);
   }
@@ -287,6 +299,7 @@ private:
 
   std::shared_ptr<const model> model_;
   tessera::detail::kernel_variant *variant_ = nullptr; // owned by the model
+  launch_options how_;
 };
 
 } // namespace tl

@@ -3,6 +3,7 @@
 #include <array>
 #include <concepts>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <span>
@@ -22,6 +23,16 @@ namespace tessera {
 /// off: too large a grid is an error before the launch, a zero makes the launch do nothing.
 struct grid {
   std::int64_t x = 1, y = 1, z = 1;
+};
+
+/// How a GPU runs the programs of a launch. The CPU runs them in any order, a few at once.
+struct launch_options {
+  /// All programs run at the same time, so that they may wait for one another: an error where they do not fit, and on the
+  /// CPU.
+  bool cooperative = false;
+  /// Neighbouring programs along x, y, z that run on one part of the GPU (from sm_90 on); a grid is a multiple of it.
+  std::array<unsigned, 3> cluster{1, 1, 1};
+  bool operator==(const launch_options &) const = default;
 };
 
 /// What a launch is specialised on: bit i speaks of parameter i.
@@ -53,7 +64,10 @@ public:
   [[nodiscard]] int spills() const { return kernel_->spills; }
   [[nodiscard]] unsigned shared_bytes() const { return kernel_->metadata.shared_bytes; }
   [[nodiscard]] int num_warps() const { return kernel_->metadata.num_warps; }
-  /// Milliseconds each stage and pass took.
+  /// Found in the compile cache instead of being compiled.
+  [[nodiscard]] bool cached() const { return kernel_->cached; }
+  /// Milliseconds each stage and pass took: "trace", the passes, "llir", "llvm-opt", "isel", "ptxas", "load"; of a cached
+  /// kernel "trace", "cache" and "load".
   [[nodiscard]] std::span<const stage_time> times() const { return kernel_->times; }
   /// One line: target, registers, spills, shared bytes, warps.
   [[nodiscard]] std::string summary() const;
@@ -67,6 +81,23 @@ private:
 /// "ttir,ptx:DIR", as in the environment variable TESSERA_DUMP. Empty: nowhere. Throws tessera::error for unknown
 /// stages.
 TESSERA_API void set_dump(std::string_view spec);
+
+/// A launch as a profiler sees it.
+struct launch_info {
+  const std::string &kernel;
+  const kernel_handle &compiled;
+  tessera::grid grid;
+  const stream &where;
+};
+
+/// Called on the launching thread around every launch, of any thread, after its code was compiled and loaded.
+struct launch_hooks {
+  std::function<void(const launch_info &)> before = {}, after = {};
+};
+
+/// Replaces the hooks of this process; {} takes them away. Hooks must not throw. With TESSERA_NVTX=1, or under a profiler
+/// that sets NVTX_INJECTION64_PATH, each launch is an NVTX range with the kernel's name besides.
+TESSERA_API void set_launch_hooks(launch_hooks hooks);
 
 namespace detail {
 
@@ -96,32 +127,43 @@ struct config_type {
 /// nothing; threads that launch the same new specialisation compile it once.
 class TESSERA_API kernel_core {
 public:
-  kernel_core(std::string name, std::span<const param_type> params, config_type config);
+  /// `declared`: where the kernel is written.
+  kernel_core(std::string name, std::span<const param_type> params, config_type config, launch_site declared = {});
   kernel_core(const kernel_core &) = delete;
   kernel_core &operator=(const kernel_core &) = delete;
   virtual ~kernel_core();
 
   [[nodiscard]] const std::string &name() const noexcept { return name_; }
+  [[nodiscard]] std::span<const param_type> params() const noexcept;
   /// The variant, made at its first use. `hash` is of `config` alone; its address does not change any more.
   kernel_variant &variant(std::uint64_t hash, const void *config, const compile_options &options) const;
   /// The configuration kept with the variant.
   static const void *config_of(const kernel_variant &v) noexcept;
   static const compile_options &options_of(const kernel_variant &v) noexcept;
 
-  void launch(kernel_variant &v, const stream &s, const grid &g, launch_args &args, launch_site where) const;
+  /// `how` null: no options.
+  void launch(kernel_variant &v, const stream &s, const grid &g, launch_args &args, launch_site where,
+              const launch_options *how = nullptr) const;
   /// Compiled and loaded as a launch with these arguments would have it.
   kernel_handle prepare(kernel_variant &v, const device &d, specialization spec) const;
   /// Compiled only; no device is needed.
   kernel_handle compile_for(kernel_variant &v, const target &t, specialization spec) const;
 
+  /// Compiled under another name, as code that is linked with other code needs.
+  kernel_handle compile_as(const std::string &symbol, kernel_variant &v, const target &t, specialization spec) const;
+
+  /// Names the code that such a launch would run: the hash of its key in the compile cache. Traces.
+  std::string fingerprint(kernel_variant &v, const device &d, specialization spec) const;
+
   [[noreturn]] void fail_argument(std::size_t index, const std::string &message, launch_site where) const;
 
 protected:
-  virtual ir_module trace(const void *config, std::span<const param_spec> specs) const = 0;
+  virtual ir_module trace(const std::string &symbol, const void *config, std::span<const param_spec> specs) const = 0;
 
 private:
   struct impl;
   std::string name_;
+  launch_site declared_;
   std::unique_ptr<impl> impl_;
 };
 

@@ -39,6 +39,9 @@ enum class evict : std::uint8_t { normal, first, last };
 /// Whether a NaN operand of minimum, maximum or clamp gives NaN (all) or is ignored (none).
 enum class propagate_nan : bool { none, all };
 enum class rounding : std::uint8_t { nearest, toward_zero };
+/// How dot multiplies f32: as it is; rounded to the 10 bits of mantissa that matrix units take; or split into three such
+/// products, which keeps nearly all of its bits.
+enum class precision : std::uint8_t { ieee, tf32, tf32x3 };
 
 /// Options of a traced loop: `tl::range(0, K, BK, {.stages = 3})`. Zero means the compiler chooses.
 struct loop_options {
@@ -54,9 +57,10 @@ using location = std::source_location;
 
 struct trace_state;
 
-/// A value of the trace numbered `epoch`. Holds the value itself, never a reference to a variable.
+/// A value of the trace numbered `epoch`, or a variable of it: read_variable gives the value that one has now.
 struct handle {
   std::uint32_t id = 0, epoch = 0;
+  bool variable = false;
 };
 
 /// A host number on its way to a constant of some element type.
@@ -128,6 +132,11 @@ TESSERA_API std::array<handle, 2> reduce_index(bool maximum, dtype t, handle x, 
 TESSERA_API std::uint32_t open_combine(std::span<const handle> x, int axis, std::span<handle> args, const location &w);
 /// `results` holds the combined scalars and receives the reduced values.
 TESSERA_API void close_combine(std::span<handle> results, bool keep_dims, const location &w);
+
+// ---- matrix product -------------------------------------------------------------------------------------------------
+/// a * b + c; `c` absent (epoch 0): zeros of type `out`.
+TESSERA_API handle dot(handle a, handle b, handle c, dtype out, tl::precision p, int max_num_imprecise_acc,
+                       const location &w);
 
 // ---- variables and control flow -------------------------------------------------------------------------------------
 TESSERA_API handle declare_variable(handle initial, const location &w);

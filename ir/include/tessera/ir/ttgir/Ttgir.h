@@ -12,6 +12,11 @@ struct SharedMemory : mlir::SideEffects::Resource::Base<SharedMemory> {
   llvm::StringRef getName() final { return "SharedMemory"; }
 };
 
+/// The order in which a thread starts, groups and waits for asynchronous copies.
+struct AsyncGroups : mlir::SideEffects::Resource::Base<AsyncGroups> {
+  llvm::StringRef getName() final { return "AsyncGroups"; }
+};
+
 // Module attributes.
 constexpr llvm::StringLiteral numWarpsAttr = "ttg.num-warps";
 constexpr llvm::StringLiteral numCTAsAttr = "ttg.num-ctas";
@@ -60,3 +65,24 @@ InferredEncoding inferSourceOf(mlir::Operation *op, mlir::Attribute result);
 #include "tessera/ir/ttgir/TtgirTypes.h.inc"
 #define GET_OP_CLASSES
 #include "tessera/ir/ttgir/TtgirOps.h.inc"
+
+namespace tessera::ttg {
+
+/// The layout of the allocation that `type` is a view of, without the dimension that counts buffers: offset -> element
+/// of allocShape's last dimensions.
+LinearLayout allocationLayout(MemDescType type);
+
+/// The swizzle, with `order`, with which a warp reads `operand` from shared memory in the fewest wavefronts (by
+/// ldmatrix if `matrixLoad`), and is written without conflicts by 16-byte copies along order[0].
+SwizzledSharedEncodingAttr chooseSwizzle(mlir::RankedTensorType operand, llvm::ArrayRef<unsigned> order,
+                                         bool matrixLoad);
+
+/// The encoding of `type` if it is that of a matrix instruction's accumulators, else null.
+inline NvidiaMmaEncodingAttr getMma(mlir::RankedTensorType type) {
+  return llvm::dyn_cast_or_null<NvidiaMmaEncodingAttr>(type.getEncoding());
+}
+
+/// Shapes and element types of the product c + a * b, ranks 2 and 3: whether they fit. Reports on `op`.
+mlir::LogicalResult verifyDotTypes(mlir::Operation *op, mlir::ShapedType a, mlir::ShapedType b, mlir::ShapedType c);
+
+} // namespace tessera::ttg

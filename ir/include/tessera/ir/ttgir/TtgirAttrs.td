@@ -4,8 +4,8 @@
 include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/TensorEncoding.td"
 include "mlir/IR/EnumAttr.td"
-include "TtgirDialect.td"
-include "TtgirInterfaces.td"
+include "tessera/ir/ttgir/TtgirDialect.td"
+include "tessera/ir/ttgir/TtgirInterfaces.td"
 
 class TTG_Attr<string name, string keyword, list<Trait> traits = []> : AttrDef<TTG_Dialect, name, traits> {
   let mnemonic = keyword;
@@ -50,6 +50,45 @@ def TTG_LinearEncoding : TTG_Distributed<"Linear", "linear"> {
   let builders = [AttrBuilder<(ins "const ::tessera::LinearLayout &":$layout)>];
 }
 
+def TTG_NvidiaMmaEncoding : TTG_Distributed<"NvidiaMma", "nvidia_mma"> {
+  let summary = "accumulators of NVIDIA's matrix instructions, in the fragment layouts of the PTX ISA";
+  let description = [{
+    versionMajor 2: mma.sync of one warp, instrShape [16, 8] ([1, 16, 8] with a batch dimension). versionMajor 3: wgmma of
+    four warps along the rows, instrShape [16, N, K] is a warp's part. Warps are side by side, rows first in version 3 and
+    columns first in version 2; the whole is repeated, columns first, to cover the tensor.
+  }];
+  let parameters = (ins "unsigned":$versionMajor, "unsigned":$versionMinor, TTG_List:$warpsPerCTA, TTG_Bases:$cgaLayout,
+                    TTG_List:$instrShape);
+  let builders = [AttrBuilder<(ins "unsigned":$versionMajor, "::llvm::ArrayRef<unsigned>":$warpsPerCTA,
+      "::llvm::ArrayRef<unsigned>":$instrShape), [{
+    return $_get($_ctxt, versionMajor, 0u, warpsPerCTA, ::llvm::ArrayRef<unsigned>(), instrShape);
+  }]>];
+  let extraClassDeclaration = [{
+    /// Whether the instruction is wgmma, of four warps, and not mma.sync, of one.
+    bool isWarpGroup() const { return getVersionMajor() == 3; }
+    /// Columns of one instruction.
+    unsigned getInstrN() const { return isWarpGroup() ? getInstrShape()[1] : getInstrShape().back(); }
+    /// Dimensions in which consecutive warps lie, fastest first.
+    ::llvm::SmallVector<unsigned> getWarpOrder() const;
+  }];
+}
+
+def TTG_DotOperandEncoding : TTG_Distributed<"DotOperand", "dot_op"> {
+  let summary = "operand opIdx (0: A, 1: B) of a matrix instruction whose accumulators have the layout `parent`";
+  let description = [{
+    A lane holds kWidth consecutive elements along k, then those of 8 rows on (A only), then those 4 * kWidth further
+    along k. Warps side by side along the other operand's dimension hold copies.
+  }];
+  let parameters = (ins "unsigned":$opIdx, "::tessera::ttg::DistributedEncoding":$parent, "unsigned":$kWidth);
+  let builders = [AttrBuilder<(ins "unsigned":$opIdx, "::tessera::ttg::NvidiaMmaEncodingAttr":$parent,
+      "unsigned":$kWidth)>];
+  let extraClassDeclaration = [{
+    ::tessera::ttg::NvidiaMmaEncodingAttr getMma() const;
+    /// The dimension summed over.
+    unsigned getKDim() const { return getRank() - (getOpIdx() == 0 ? 1 : 2); }
+  }];
+}
+
 def TTG_SwizzledSharedEncoding : TTG_Shared<"SwizzledShared", "swizzled_shared", ["transpose"]> {
   let summary = "row-major by `order`, groups of `vec` elements of a row permuted by xor with the row's phase";
   let description = [{
@@ -74,6 +113,30 @@ def TTG_PaddedSharedEncoding : TTG_Shared<"PaddedShared", "padded_shared"> {
   let extraClassDeclaration = [{
     /// Where the element at linear offset `i` is stored.
     uint64_t paddedOffset(uint64_t i) const;
+  }];
+}
+
+def TTG_NvmmaSharedEncoding : TTG_Shared<"NvmmaShared", "nvmma_shared", ["transpose"]> {
+  let summary = "what wgmma and the tensor memory accelerator read: blocks as wide as the swizzle, one below the other";
+  let description = [{
+    Rows run along dimension 1, or dimension 0 if transposed. A block of swizzlingByteWidth bytes of every row comes first,
+    then the next block. Within a block 16-byte units are permuted as the hardware does: with W = swizzlingByteWidth, unit
+    u of row r is at u ^ ((r * W / 128) % (W / 16)). Without swizzle (0) rows are whole.
+  }];
+  let parameters = (ins "unsigned":$swizzlingByteWidth, "bool":$transposed, "unsigned":$elementBitWidth,
+                    TTG_Bases:$cgaLayout);
+  let builders = [
+    AttrBuilder<(ins "unsigned":$swizzlingByteWidth, "bool":$transposed, "unsigned":$elementBitWidth), [{
+      return $_get($_ctxt, swizzlingByteWidth, transposed, elementBitWidth, ::llvm::ArrayRef<unsigned>());
+    }]>,
+    // The widest swizzle that fits `shape`, with dimension order[0] contiguous.
+    AttrBuilder<(ins "::llvm::ArrayRef<int64_t>":$shape, "::llvm::ArrayRef<unsigned>":$order,
+        "unsigned":$elementBitWidth)>];
+  let extraClassDeclaration = [{
+    /// Where a buffer must start for the hardware's permutation, which is one of address bits, to be that of the layout.
+    unsigned getAlignment() const { return std::max(getSwizzlingByteWidth(), 16u) * 8; }
+    /// The dimension along which rows run.
+    unsigned getContiguousDim() const { return getTransposed() ? 0 : 1; }
   }];
 }
 

@@ -3,7 +3,7 @@
 
 include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/BuiltinTypeInterfaces.td"
-include "TtgirDialect.td"
+include "tessera/ir/ttgir/TtgirDialect.td"
 
 def TTG_MemDescType : TypeDef<TTG_Dialect, "MemDesc", [ShapedTypeInterface]> {
   let mnemonic = "memdesc";
@@ -24,6 +24,11 @@ def TTG_MemDescType : TypeDef<TTG_Dialect, "MemDesc", [ShapedTypeInterface]> {
   }];
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
+}
+
+def TTG_AsyncTokenType : TypeDef<TTG_Dialect, "AsyncToken"> {
+  let mnemonic = "async.token";
+  let summary = "says that an asynchronous operation has been started, or waited for; only an order, no data";
 }
 
 #endif

@@ -17,6 +17,8 @@ def TT_EvictionPolicyAttr : TT_Enum<"EvictionPolicy", "how soon a cache line may
   I32EnumAttrCase<"EVICT_LAST", 3, "evict_last">]>;
 def TT_RoundingModeAttr : TT_Enum<"RoundingMode", "rounding of a float conversion", [
   I32EnumAttrCase<"RTZ", 0, "rtz">, I32EnumAttrCase<"RTNE", 1, "rtne">]>;
+def TT_InputPrecisionAttr : TT_Enum<"InputPrecision", "how exactly f32 operands of a matrix product are taken", [
+  I32EnumAttrCase<"TF32", 0, "tf32">, I32EnumAttrCase<"TF32x3", 1, "tf32x3">, I32EnumAttrCase<"IEEE", 2, "ieee">]>;
 def TT_PropagateNanAttr : TT_Enum<"PropagateNan", "whether a NaN operand gives NaN", [
   I32EnumAttrCase<"NONE", 0, "none">, I32EnumAttrCase<"ALL", 65535, "all">]>;
 def TT_ProgramDimAttr : TT_Enum<"ProgramIDDim", "axis of the grid", [

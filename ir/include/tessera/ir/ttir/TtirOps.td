@@ -1,9 +1,9 @@
 #ifndef TESSERA_TTIR_OPS
 #define TESSERA_TTIR_OPS
 
-include "TtirDialect.td"
-include "TtirTypes.td"
-include "TtirAttrs.td"
+include "tessera/ir/ttir/TtirDialect.td"
+include "tessera/ir/ttir/TtirTypes.td"
+include "tessera/ir/ttir/TtirAttrs.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/CallInterfaces.td"
 include "mlir/Interfaces/ControlFlowInterfaces.td"
@@ -252,6 +252,26 @@ def TT_GatherOp : TT_InferringOp<"gather"> {
   let arguments = (ins TT_Tensor:$src, TT_IntTensor:$indices, I32Attr:$axis, UnitAttr:$efficient_layout);
   let results = (outs TT_Tensor:$result);
   let assemblyFormat = "$src `[` $indices `]` attr-dict `:` functional-type(operands, results)";
+}
+
+// ---- matrix product -------------------------------------------------------------------------------------------------
+
+def TT_DotOp : TT_Op<"dot", [Pure, AllTypesMatch<["c", "d"]>]> {
+  let summary = "c + a * b, for tiles of two dimensions, or three with the batch first";
+  let description = [{
+    Products are exact and sums are in c's type, in an order the target chooses. inputPrecision concerns f32 operands:
+    ieee takes them as they are, tf32 rounds them to 10 fraction bits, tf32x3 makes up for that with two more products.
+    maxNumImpreciseAcc (8-bit floats): at most so many elements along k may be summed less exactly than f32; 0 says
+    nothing.
+  }];
+  let arguments = (ins TT_Tensor:$a, TT_Tensor:$b, TT_Tensor:$c,
+                   DefaultValuedAttr<TT_InputPrecisionAttr, "InputPrecision::IEEE">:$inputPrecision,
+                   DefaultValuedAttr<I32Attr, "0">:$maxNumImpreciseAcc);
+  let results = (outs TT_Tensor:$d);
+  let assemblyFormat = [{
+    $a `,` $b `,` $c (`,` `inputPrecision` `=` $inputPrecision^)? attr-dict `:` type($a) `*` type($b) `->` type($d)
+  }];
+  let hasVerifier = 1;
 }
 
 // ---- reduction ------------------------------------------------------------------------------------------------------

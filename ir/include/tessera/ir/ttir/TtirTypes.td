@@ -3,7 +3,7 @@
 
 include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/OpBase.td"
-include "TtirDialect.td"
+include "tessera/ir/ttir/TtirDialect.td"
 
 def TT_PtrType : TypeDef<TT_Dialect, "Pointer"> {
   let mnemonic = "ptr";

@@ -1,0 +1,467 @@
+// Matrix products on matrix units. Which elements an instruction multiplies is read off the linear layouts of operands
+// and accumulators; the encodings are not asked. Elements that a small tile lacks are zeros in the operands.
+#include "Emitter.h"
+
+#include "tessera/ir/ttng/Ttng.h"
+#include "tessera/passes/Allocation.h"
+
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+namespace tessera::codegen {
+
+using mlir::failure;
+using mlir::LogicalResult;
+using mlir::success;
+
+namespace {
+
+std::optional<MatrixType> matrixType(mlir::Type type) {
+  return llvm::TypeSwitch<mlir::Type, std::optional<MatrixType>>(type)
+      .Case<mlir::Float16Type>([](auto) { return MatrixType::F16; })
+      .Case<mlir::BFloat16Type>([](auto) { return MatrixType::BF16; })
+      .Case<mlir::Float32Type>([](auto) { return MatrixType::TF32; })
+      .Case<mlir::Float64Type>([](auto) { return MatrixType::F64; })
+      .Case<mlir::Float8E4M3FNType>([](auto) { return MatrixType::E4M3; })
+      .Case<mlir::Float8E5M2Type>([](auto) { return MatrixType::E5M2; })
+      .Case<mlir::IntegerType>([](auto t) { return t.getWidth() == 8 ? std::optional(MatrixType::S8) : std::nullopt; })
+      .Default([](auto) { return std::nullopt; });
+}
+
+/// A layout of two dimensions, or three with the batch first, by coordinates.
+class Tile {
+public:
+  struct At {
+    int64_t batch, row, column;
+    bool operator==(const At &) const = default;
+  };
+
+  explicit Tile(const LinearLayout &layout) : layout(layout) {
+    for (unsigned r = 0, n = layout.size(HwDim::Register); r < n; ++r)
+      registers.try_emplace(registerImage(layout, r), r);
+  }
+  int64_t rows() const { return layout.shape()[layout.rank() - 2]; }
+  int64_t columns() const { return layout.shape().back(); }
+  At locate(uint64_t flat) const {
+    auto coords = layout.coords(flat);
+    return {coords.size() == 3 ? coords[0] : 0, coords[coords.size() - 2], coords.back()};
+  }
+  At imageOf(unsigned reg) const { return locate(registerImage(layout, reg)); }
+  At basis(HwDim dim, unsigned bit) const { return locate(layout.bases(dim)[bit]); }
+  unsigned numBits(HwDim dim) const { return layout.numBits(dim); }
+  unsigned numRegisters() const { return layout.size(HwDim::Register); }
+  /// The register of lane 0 of warp 0 that holds the element, if one does.
+  std::optional<unsigned> find(At at) const {
+    if (at.row >= rows() || at.column >= columns())
+      return std::nullopt;
+    llvm::SmallVector<int64_t, 3> coords{at.batch, at.row, at.column};
+    auto it = registers.find(layout.flat(llvm::ArrayRef(coords).take_back(layout.rank())));
+    return it == registers.end() ? std::nullopt : std::optional(it->second);
+  }
+
+private:
+  const LinearLayout &layout;
+  llvm::DenseMap<uint64_t, unsigned> registers;
+};
+
+/// What lane bit `bit` of an accumulator fragment moves: columns by 2 and 4, then rows by 1, 2 and 4; less in a tile that
+/// is smaller.
+bool isAccumulatorLane(const Tile &c, unsigned bit) {
+  int64_t column = bit < 2 ? 2 << bit : 0, row = bit < 2 ? 0 : 1 << (bit - 2);
+  return c.basis(HwDim::Lane, bit) == Tile::At{0, row < c.rows() ? row : 0, column < c.columns() ? column : 0};
+}
+
+/// Whether lanes and warps hold operands and accumulators as mma.sync wants them. The order along k is free as long as
+/// both operands have the same.
+bool fitsMma(const Tile &a, const Tile &b, const Tile &c) {
+  for (unsigned bit = 0; bit < 5; ++bit) {
+    Tile::At inA = a.basis(HwDim::Lane, bit), inB = b.basis(HwDim::Lane, bit), inC = c.basis(HwDim::Lane, bit);
+    int64_t column = bit < 2 ? 0 : 1 << (bit - 2);
+    if (!isAccumulatorLane(c, bit) || inA != Tile::At{0, inC.row, bit < 2 ? inA.column : 0} ||
+        inB != Tile::At{0, inA.column, column < b.columns() ? column : 0})
+      return false;
+  }
+  for (unsigned bit = 0; bit < c.numBits(HwDim::Warp); ++bit) {
+    Tile::At inC = c.basis(HwDim::Warp, bit);
+    if (a.basis(HwDim::Warp, bit) != Tile::At{inC.batch, inC.row, 0} ||
+        b.basis(HwDim::Warp, bit) != Tile::At{inC.batch, 0, inC.column})
+      return false;
+  }
+  return true;
+}
+
+} // namespace
+
+// ---- packed words ---------------------------------------------------------------------------------------------------
+
+Lanes Emitter::unpack(V word, llvm::Type *scalar) {
+  unsigned bits = scalar->getPrimitiveSizeInBits().getFixedValue();
+  llvm::Type *integer = target.laneType(b.getIntNTy(bits)), *type = target.laneType(scalar);
+  Lanes elements;
+  for (unsigned i = 0; i < 32 / bits; ++i) {
+    V element = b.CreateBitCast(b.CreateTrunc(b.CreateLShr(word, i * bits), integer), type);
+    elements.push_back(element);
+    wordOf[element] = {word, i};
+  }
+  return elements;
+}
+
+V Emitter::pack(llvm::ArrayRef<V> elements) {
+  // Elements that came in one word are that word.
+  auto it = wordOf.find(elements.front());
+  if (it != wordOf.end() && it->second.second == 0) {
+    auto together = [&](unsigned i) {
+      auto found = wordOf.find(elements[i]);
+      return found != wordOf.end() && found->second == std::pair(it->second.first, i);
+    };
+    if (llvm::all_of(llvm::seq<unsigned>(1, elements.size()), together))
+      return it->second.first;
+  }
+  llvm::Type *type = elements.front()->getType();
+  unsigned bits = type->getScalarSizeInBits();
+  llvm::Type *word = target.laneType(b.getInt32Ty());
+  if (elements.size() == 1)
+    return b.CreateBitCast(elements.front(), word);
+  V packed = nullptr;
+  if (!type->isVectorTy()) { // a vector is what instruction selection makes packed conversions of
+    packed = llvm::PoisonValue::get(llvm::FixedVectorType::get(type, elements.size())); // every element is set
+    for (auto [i, v] : llvm::enumerate(elements))
+      packed = b.CreateInsertElement(packed, v, i);
+    return b.CreateBitCast(packed, word);
+  }
+  for (auto [i, v] : llvm::enumerate(elements)) {
+    V part = b.CreateShl(b.CreateZExt(b.CreateBitCast(v, target.laneType(b.getIntNTy(bits))), word), i * bits);
+    packed = packed ? b.CreateOr(packed, part, "", true) : part;
+  }
+  return packed;
+}
+
+// ---- mma.sync -------------------------------------------------------------------------------------------------------
+
+LogicalResult Emitter::emitDot(tt::DotOp op) {
+  auto typeA = mlir::cast<mlir::RankedTensorType>(op.getA().getType()),
+       typeB = mlir::cast<mlir::RankedTensorType>(op.getB().getType());
+  auto kindA = matrixType(typeA.getElementType()), kindB = matrixType(typeB.getElementType());
+  llvm::Type *acc = scalarType(op.getType());
+  if (!kindA || !kindB || !(acc->isFloatTy() || acc->isDoubleTy() || acc->isIntegerTy(32)) ||
+      (kindA == MatrixType::TF32 && op.getInputPrecision() != tt::InputPrecision::TF32))
+    return op.emitOpError("has element types or a precision that no matrix instruction takes");
+  const Tile a(layoutOf(typeA)), bb(layoutOf(typeB)), c(layoutOf(op.getType()));
+  auto misfit = [&] { return op.emitOpError("has operands whose layouts do not meet in a matrix instruction"); };
+  if (target.warpSize() != 32 || !fitsMma(a, bb, c))
+    return misfit();
+
+  // What one lane holds along k, the same for both operands; an instruction takes two words' worth of it.
+  llvm::SmallVector<int64_t> ks;
+  auto collect = [](llvm::SmallVectorImpl<int64_t> &list, int64_t k) {
+    if (!llvm::is_contained(list, k))
+      list.push_back(k);
+  };
+  for (unsigned r = 0; r < a.numRegisters(); ++r)
+    collect(ks, a.imageOf(r).column);
+  llvm::SmallVector<int64_t> ksOfB;
+  for (unsigned r = 0; r < bb.numRegisters(); ++r)
+    collect(ksOfB, bb.imageOf(r).row);
+  llvm::sort(ks);
+  llvm::sort(ksOfB);
+  if (ks != ksOfB)
+    return misfit();
+  bool isDouble = kindA == MatrixType::F64;
+  unsigned perWord = isDouble ? 1 : 32 / typeA.getElementTypeBitWidth(), words = isDouble ? 1 : 2;
+  unsigned perStep = perWord * words;
+  MmaShape shape{isDouble ? 8u : 16u, 8, 4 * perStep, *kindA, *kindB, acc};
+
+  // Where k is shorter than four lanes' worth, further lanes hold copies that must not count.
+  unsigned copies = 0;
+  for (unsigned bit = 0; bit < 2; ++bit)
+    copies |= unsigned(a.basis(HwDim::Lane, bit).column == 0) << bit;
+  V counts = copies ? b.CreateICmpEQ(b.CreateAnd(lane, llvm::ConstantInt::get(lane->getType(), copies)),
+                                     llvm::ConstantInt::get(lane->getType(), 0))
+                    : nullptr;
+  llvm::ArrayRef<V> valuesA = get(op.getA()), valuesB = get(op.getB());
+  auto word = [&](const Tile &tile, llvm::ArrayRef<V> values, mlir::Type type,
+                  llvm::function_ref<Tile::At(int64_t)> place, unsigned firstK) -> V {
+    V zero = llvm::Constant::getNullValue(valueType(type));
+    Lanes elements;
+    for (unsigned i = firstK; i < firstK + perWord; ++i) {
+      auto reg = i < ks.size() ? tile.find(place(ks[i])) : std::nullopt;
+      elements.push_back(reg ? values[*reg] : zero);
+    }
+    V word = isDouble ? elements.front() : pack(elements);
+    return counts ? b.CreateSelect(counts, word, llvm::Constant::getNullValue(word->getType())) : word;
+  };
+
+  Lanes result(get(op.getC()));
+  V none = llvm::Constant::getNullValue(target.laneType(acc));
+  for (unsigned first = 0; first < ks.size(); first += perStep) {
+    llvm::DenseMap<std::pair<int64_t, int64_t>, Lanes> rowsOf, columnsOf; // words, by batch and row or column
+    for (unsigned r = 0; r < c.numRegisters(); ++r) {
+      Tile::At at = c.imageOf(r);
+      if ((at.row & 8) || (at.column & 1))
+        continue;
+      Lanes &rows = rowsOf[{at.batch, at.row}], &columns = columnsOf[{at.batch, at.column}];
+      for (unsigned w = 0; rows.size() < 2 * words; ++w)
+        for (int64_t upper : {0, 8})
+          rows.push_back(word(a, valuesA, typeA, [&](int64_t k) { return Tile::At{at.batch, at.row | upper, k}; },
+                              first + w * perWord));
+      for (unsigned w = 0; columns.size() < words; ++w)
+        columns.push_back(word(bb, valuesB, typeB, [&](int64_t k) { return Tile::At{at.batch, k, at.column}; },
+                               first + w * perWord));
+      std::optional<unsigned> registers[4];
+      Lanes sums;
+      for (unsigned i = 0; i < 4; ++i) {
+        registers[i] = c.find({at.batch, at.row | (i / 2 * 8), at.column | (i % 2)});
+        sums.push_back(registers[i] ? result[*registers[i]] : none);
+      }
+      llvm::ArrayRef<V> all(sums);
+      llvm::SmallVector<V> done;
+      if (isDouble) // rows 8 on are an instruction of their own
+        for (unsigned half : {0u, 1u})
+          done.append(target.mma(b, shape, {rows[half]}, columns, all.slice(2 * half, 2)));
+      else
+        done = target.mma(b, shape, rows, columns, all);
+      if (done.size() != 4)
+        return op.emitOpError("needs a matrix unit, which the target does not have");
+      for (unsigned i = 0; i < 4; ++i)
+        if (registers[i])
+          result[*registers[i]] = done[i];
+    }
+  }
+  set(op.getResult(), std::move(result));
+  return success();
+}
+
+// ---- wgmma ----------------------------------------------------------------------------------------------------------
+
+namespace {
+
+/// Whether lanes and the four warps of a group hold accumulators as wgmma does.
+bool fitsWgmma(const Tile &c, unsigned columns) {
+  for (unsigned bit = 0; bit < 5; ++bit)
+    if (!isAccumulatorLane(c, bit))
+      return false;
+  for (unsigned bit = 0; bit < 2; ++bit)
+    if (c.basis(HwDim::Warp, bit) != Tile::At{0, 16 << bit, 0})
+      return false;
+  return c.rows() >= 64 && c.columns() >= columns;
+}
+
+bool isZero(mlir::Value v) { return mlir::matchPattern(v, mlir::m_Zero()) || mlir::matchPattern(v, mlir::m_AnyZeroFloat()); }
+
+} // namespace
+
+/// Byte offset of the buffer's allocation in units of 16 bytes.
+V Emitter::descriptorStart(mlir::Value buffer) {
+  if (auto trans = buffer.getDefiningOp<ttg::MemDescTransOp>())
+    return descriptorStart(trans.getSrc());
+  if (auto part = buffer.getDefiningOp<ttg::MemDescSubsliceOp>())
+    return descriptorStart(part.getSrc());
+  if (auto one = buffer.getDefiningOp<ttg::MemDescIndexOp>()) {
+    V moved = b.CreateMul(getUniform(one.getIndex()), b.getInt32(bufferStride(one) / 16), "", true, true);
+    return addLast(descriptorStart(one.getSrc()), moved);
+  }
+  return b.CreateLShr(getUniform(buffer), 4);
+}
+
+/// Descriptors of the parts of `buffer` that start at the flat indices `origins` (of the whole view) for warp 0; those of
+/// the other warps are further by `warps`. Empty where the hardware's permutation would not be the layout's.
+llvm::SmallVector<V> Emitter::descriptors(mlir::Value buffer, const WgmmaOperand &operand,
+                                          llvm::ArrayRef<uint64_t> origins, const LinearLayout::Bases &warps) {
+  auto type = mlir::cast<ttg::MemDescType>(buffer.getType());
+  // Every origin is an input of its own: they need be no linear function of their number.
+  LinearLayout parts(type.getShape(), {{HwDim::Register, LinearLayout::Bases(origins)}, {HwDim::Warp, warps}});
+  SharedTile tile = placeOf(parts, buffer);
+  if (tile.movingView)
+    return {};
+  unsigned shift = llvm::Log2_32(16 / tile.elementBytes); // elements to units of 16 bytes
+  LinearLayout::Bases moves;
+  uint64_t mask = 0, unaligned = 0;
+  for (uint64_t basis : tile.offsets.bases(HwDim::Warp)) {
+    moves.push_back(basis >> shift);
+    unaligned |= basis;
+  }
+
+  // What is the same in every iteration of a loop is computed in the entry block.
+  V fixed = nullptr;
+  {
+    llvm::IRBuilderBase::InsertPointGuard guard(b);
+    llvm::BasicBlock &entry = function->getEntryBlock();
+    if (!entry.getTerminator())
+      b.SetInsertPoint(&entry);
+    fixed = b.CreateOr(target.sharedBaseOfDescriptors(b), b.getInt32(operand.leadingBytes / 16 << 16), "", true);
+    if (llvm::any_of(moves, [](uint64_t move) { return move != 0; }))
+      fixed = b.CreateAdd(fixed, applyBits(moves, target.uniformWarpId(b), mask), "", true, true);
+  }
+  V start = addLast(fixed, descriptorStart(buffer));
+  unsigned swizzle = operand.swizzleBytes ? 8 - llvm::Log2_32(operand.swizzleBytes) : 0; // 128: 1, 64: 2, 32: 3
+  uint64_t high = operand.strideBytes / 16 | uint64_t(swizzle) << 30;
+  llvm::SmallVector<V> result;
+  for (uint64_t offset : tile.offsets.bases(HwDim::Register)) {
+    offset ^= tile.view;
+    unaligned |= offset;
+    if (mask & offset >> shift)
+      return {}; // the sum would not be the xor
+    V low = addLast(start, b.getInt32(offset >> shift));
+    result.push_back(b.CreateOr(b.CreateZExt(low, b.getInt64Ty()), b.getInt64(high << 32), "", true));
+  }
+  if (unaligned & ((1u << shift) - 1))
+    return {};
+  return result;
+}
+
+LogicalResult Emitter::emitWarpGroupDot(ttng::WarpGroupDotOp op) {
+  auto elementOf = [](mlir::Value v) { return mlir::cast<mlir::ShapedType>(v.getType()).getElementType(); };
+  auto kindA = matrixType(elementOf(op.getA())), kindB = matrixType(elementOf(op.getB()));
+  auto accType = mlir::cast<mlir::RankedTensorType>(op.getType());
+  llvm::Type *acc = scalarType(accType);
+  auto mma = ttg::getMma(accType);
+  if (!kindA || !kindB || kindA == MatrixType::F64 || !(acc->isFloatTy() || acc->isIntegerTy(32)) || !mma)
+    return op.emitOpError("has element types that no matrix instruction takes");
+  const Tile c(layoutOf(accType));
+  unsigned bytes = storageBytes(elementOf(op.getA())), columns = mma.getInstrN();
+  auto typeB = mlir::cast<ttg::MemDescType>(op.getB().getType());
+  int64_t sizeK = typeB.getShape()[0];
+  WgmmaShape shape{columns, 32 / bytes, *kindA, *kindB, acc, false, false};
+  if (!fitsWgmma(c, columns) || sizeK < shape.k)
+    return op.emitOpError("has accumulators whose layout is not that of its instruction");
+  unsigned steps = sizeK / shape.k;
+
+  // The instructions' tiles, and where the operands of each begin.
+  struct Part {
+    int64_t row, column;
+  };
+  llvm::SmallVector<Part> parts;
+  llvm::SmallVector<int64_t> rows, cols;
+  for (unsigned r = 0; r < c.numRegisters(); ++r) {
+    Tile::At at = c.imageOf(r);
+    if (at.row & 8 || at.column % columns)
+      continue;
+    parts.push_back({at.row, at.column});
+    if (!llvm::is_contained(rows, at.row))
+      rows.push_back(at.row);
+    if (!llvm::is_contained(cols, at.column))
+      cols.push_back(at.column);
+  }
+  auto misplaced = [&] { return op.emitOpError("has an operand in shared memory in a form that wgmma cannot read"); };
+  auto descriptorsOf = [&](mlir::Value buffer, unsigned kDim, unsigned size, llvm::ArrayRef<int64_t> starts,
+                           bool &transposed) -> llvm::SmallVector<V> {
+    auto type = mlir::cast<ttg::MemDescType>(buffer.getType());
+    auto operand = planWgmmaOperand(ttg::allocationLayout(type), kDim, size, bytes);
+    if (!operand)
+      return {};
+    transposed = operand->transposed;
+    auto flat = [&](int64_t k, int64_t other) -> uint64_t {
+      return kDim == 1 ? other * type.getShape()[1] + k : k * type.getShape()[1] + other;
+    };
+    llvm::SmallVector<uint64_t> origins;
+    for (int64_t start : starts)
+      for (unsigned step = 0; step < steps; ++step)
+        origins.push_back(flat(step * shape.k, start));
+    LinearLayout::Bases warps;
+    for (unsigned bit = 0; bit < c.numBits(HwDim::Warp); ++bit) {
+      Tile::At moved = c.basis(HwDim::Warp, bit);
+      warps.push_back(bit < 2 ? 0 : flat(0, kDim == 1 ? moved.row : moved.column));
+    }
+    return descriptors(buffer, *operand, origins, warps);
+  };
+  llvm::SmallVector<V> descB = descriptorsOf(op.getB(), 0, columns, cols, shape.transB), descA;
+  if (descB.empty())
+    return misplaced();
+  auto tileA = mlir::dyn_cast<mlir::RankedTensorType>(op.getA().getType());
+  std::optional<Tile> a;
+  if (tileA) {
+    a.emplace(layoutOf(tileA));
+    for (unsigned bit = 0; bit < 5; ++bit)
+      if (a->basis(HwDim::Lane, bit) !=
+          (bit < 2 ? Tile::At{0, 0, int64_t(4 / bytes) << bit} : Tile::At{0, int64_t(1) << (bit - 2), 0}))
+        return op.emitOpError("has an operand A whose layout is not that of its instruction");
+  } else if ((descA = descriptorsOf(op.getA(), 1, 64, rows, shape.transA)).empty()) {
+    return misplaced();
+  }
+  auto appendA = [&](llvm::SmallVectorImpl<V> &words, unsigned row, unsigned step) {
+    if (!a) {
+      words.push_back(descA[row * steps + step]);
+      return true;
+    }
+    llvm::ArrayRef<V> values = get(op.getA());
+    for (unsigned half : {0, 1})
+      for (unsigned upper : {0, 8}) {
+        Lanes elements;
+        for (unsigned i = 0; i < 4 / bytes; ++i) {
+          auto reg = a->find({0, rows[row] | upper, int64_t(step * shape.k + half * shape.k / 2 + i)});
+          if (!reg)
+            return false;
+          elements.push_back(values[*reg]);
+        }
+        words.push_back(pack(elements));
+      }
+    return true;
+  };
+
+  // Eight-bit floats are summed with fewer bits than f32 has: where that is limited, parts of the sum are added up apart.
+  unsigned limit = op.getMaxNumImpreciseAcc() / shape.k;
+  bool partial = bytes == 1 && acc->isFloatTy() && op.getMaxNumImpreciseAcc() && std::max(limit, 1u) < steps;
+  unsigned stepsAtOnce = partial ? std::max(limit, 1u) : steps;
+  V useC = op.getUseC() ? getUniform(op.getUseC()) : b.getInt1(!isZero(op.getC()));
+  V none = llvm::Constant::getNullValue(valueType(accType));
+  Lanes result(get(op.getC()));
+  for (unsigned first = 0; first < steps; first += stepsAtOnce) {
+    unsigned end = std::min(steps, first + stepsAtOnce);
+    Lanes sums = result;
+    target.wgmmaFence(b);
+    for (Part part : parts) {
+      llvm::SmallVector<unsigned> registers;
+      llvm::SmallVector<V> values;
+      for (unsigned i = 0; i < columns / 2; ++i) { // of a row, by 8 columns; then the row 8 on; then the next column
+        registers.push_back(*c.find({0, part.row | (i & 2) * 4, part.column | (i / 4 * 8 + i % 2)}));
+        values.push_back(sums[registers.back()]);
+      }
+      unsigned row = llvm::find(rows, part.row) - rows.begin(), column = llvm::find(cols, part.column) - cols.begin();
+      llvm::SmallVector<V> words;
+      for (unsigned step = first; step < end; ++step)
+        if (!appendA(words, row, step))
+          return op.emitOpError("has an operand A whose layout is not that of its instruction");
+      values = target.wgmmaChain(b, shape, words, llvm::ArrayRef(descB).slice(column * steps + first, end - first), values,
+                                 partial ? b.getFalse() : useC);
+      if (values.size() != registers.size())
+        return op.emitOpError("needs a matrix unit, which the target does not have");
+      for (auto [reg, value] : llvm::zip_equal(registers, values))
+        sums[reg] = value;
+    }
+    target.wgmmaCommit(b);
+    if (partial || !op.getIsAsync())
+      sums = Lanes(target.wgmmaWait(b, 0, sums));
+    for (auto [sum, value] : llvm::zip_equal(result, sums))
+      sum = !partial ? value : first ? b.CreateFAdd(sum, value) : b.CreateFAdd(b.CreateSelect(useC, sum, none), value);
+  }
+  set(op.getResult(), std::move(result));
+  return success();
+}
+
+std::optional<LogicalResult> Emitter::emitMatrixOp(mlir::Operation *op) {
+  return llvm::TypeSwitch<mlir::Operation *, std::optional<LogicalResult>>(op)
+      .Case<tt::DotOp>([&](auto o) { return emitDot(o); })
+      .Case<ttng::WarpGroupDotOp>([&](auto o) { return emitWarpGroupDot(o); })
+      .Case<ttg::LocalDotOp>([&](auto o) { return emitLocalDot(o); })
+      .Case<ttng::WarpGroupDotWaitOp>([&](auto o) {
+        Lanes all;
+        for (mlir::Value input : o.getInputs())
+          if (isTensor(input))
+            all.append(get(input).begin(), get(input).end());
+        llvm::SmallVector<V> waited = target.wgmmaWait(b, o.getPendings(), all);
+        llvm::ArrayRef<V> rest = waited;
+        for (auto [input, output] : llvm::zip_equal(o.getInputs(), o.getOutputs())) {
+          bool tensor = isTensor(input);
+          set(output, tensor ? Lanes(rest.take_front(get(input).size())) : Lanes(get(input)));
+          rest = rest.drop_front(tensor ? get(input).size() : 0);
+        }
+        return success();
+      })
+      .Case<ttng::FenceAsyncSharedOp>([&](auto) {
+        target.fenceAsyncShared(b);
+        return success();
+      })
+      .Default([](auto) { return std::nullopt; });
+}
+
+} // namespace tessera::codegen

@@ -1,0 +1,77 @@
+/* Kernels compiled when this program was built, called from C. It runs where there is neither a compiler nor LLVM, on the
+ * first CUDA device if there is one, and on the CPU. The kernels are in 09_ahead_of_time_kernels.cpp.
+ *
+ *     LD_DEBUG=libs 09_ahead_of_time    shows what is loaded
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ahead_of_time_kernels.h"
+
+#define CHECK(call)                                                                                                    \
+  do {                                                                                                                 \
+    if (call) {                                                                                                        \
+      fprintf(stderr, "09_ahead_of_time: %s\n", tessera_error());                                                      \
+      exit(2);                                                                                                         \
+    }                                                                                                                  \
+  } while (0)
+
+/* Softmax of 3 x cols numbers, then doubled; whether the result is right. */
+static int run(tessera_stream s, int cols) {
+  enum { rows = 3 };
+  const size_t n = (size_t)rows * (size_t)cols, bytes = n * sizeof(float);
+  float *host = malloc(bytes), *result = malloc(bytes);
+  void *x, *y;
+  for (size_t i = 0; i < n; ++i)
+    host[i] = (float)((i * 37) % 101) / 25.0f;
+  CHECK(tessera_allocate(s.device, bytes, &x));
+  CHECK(tessera_allocate(s.device, bytes, &y));
+  CHECK(tessera_copy_to_device(s, x, host, bytes));
+
+  const tessera_grid one_a_row = {rows, 1, 1}, blocks = {((int64_t)n + 1023) / 1024, 1, 1};
+  if (cols <= 256)
+    CHECK(softmax_256(s, one_a_row, x, y, cols));
+  else
+    CHECK(softmax_1024(s, one_a_row, x, y, cols));
+  CHECK(scale(s, blocks, y, 2.0f, (int32_t)n));
+
+  CHECK(tessera_copy_to_host(s, result, y, bytes));
+  double worst = 0;
+  for (int r = 0; r < rows; ++r) {
+    const float *in = host + r * cols, *out = result + r * cols;
+    double sum = 0, top = in[0];
+    for (int c = 1; c < cols; ++c)
+      top = in[c] > top ? in[c] : top;
+    for (int c = 0; c < cols; ++c)
+      sum += exp(in[c] - top);
+    for (int c = 0; c < cols; ++c) {
+      const double error = fabs(out[c] - 2 * exp(in[c] - top) / sum);
+      worst = error <= worst ? worst : error; /* NaN stays */
+    }
+  }
+  CHECK(tessera_release(s.device, x));
+  CHECK(tessera_release(s.device, y));
+  free(host), free(result);
+  printf("softmax of rows of %d on %s: error %.1e\n", cols, s.device < 0 ? "the CPU" : "cuda:0", worst);
+  return worst < 1e-6;
+}
+
+/* --target=cpu or --target=cuda for one of them; 77 says that there is no such device. */
+int main(int argc, char **argv) {
+  const char *target = argc > 1 && !strncmp(argv[1], "--target=", 9) ? argv[1] + 9 : "";
+  int devices = 0, right = 1, ran = 0;
+  CHECK(tessera_count_devices(&devices));
+  for (int device = devices > 0 ? 0 : -1; device >= -1; --device) {
+    if (*target && strcmp(target, device < 0 ? "cpu" : "cuda"))
+      continue;
+    tessera_stream s;
+    CHECK(tessera_create_stream(device, &s));
+    right &= run(s, 256) & run(s, 250) & run(s, 1) & run(s, 1000);
+    CHECK(tessera_synchronize(s));
+    CHECK(tessera_destroy_stream(s));
+    ran = 1;
+  }
+  return !ran ? 77 : right ? 0 : 1;
+}

@@ -1,0 +1,181 @@
+// How many stages before its users an op should be scheduled: loads that feed matrix products, and loads of loops whose
+// author asked for stages.
+#include "Pipeliner.h"
+#include "tessera/passes/Passes.h"
+#include "llvm/ADT/MapVector.h"
+
+using namespace mlir;
+
+namespace tessera {
+
+#define GEN_PASS_DEF_TTGIRASSIGNLATENCIES
+#include "tessera/passes/Passes.h.inc"
+
+namespace {
+
+using namespace pipeliner;
+
+/// 32-bit registers of a thread that prefetched tiles of a loop may hold.
+constexpr int64_t kMaxPrefetchRegisters = 64;
+
+class AssignLatencies : public impl::TtgirAssignLatenciesBase<AssignLatencies> {
+public:
+  using TtgirAssignLatenciesBase::TtgirAssignLatenciesBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    target = TargetModel::of(module);
+    SmallVector<scf::ForOp> loops;
+    module.walk([&](scf::ForOp loop) {
+      loop.getBody()->walk([](Operation *op) { op->removeAttr(kLatency); });
+      if (!target.wideLanes && stagesOf(loop) >= 2 &&
+          canPipeline(loop)) // a host core runs ahead of its loads by itself
+        loops.push_back(loop);
+    });
+    if (loops.empty())
+      return;
+    threads = int64_t(ttg::lookupNumWarps(module)) * ttg::lookupThreadsPerWarp(module);
+    AxisInfoAnalysis axisInfo(module);
+    axes = &axisInfo;
+    for (scf::ForOp loop : loops)
+      assign(loop);
+  }
+
+private:
+  TargetModel target;
+  const AxisInfoAnalysis *axes = nullptr;
+  int64_t threads = 1;
+
+  int stagesOf(scf::ForOp loop) { return intAttr(loop, kNumStages).value_or(numStages); }
+
+  /// Loads on whose data `value` depends within an iteration: 0 for those that hold the data itself, 1 for those that
+  /// hold its addresses, and so on; the largest number counts. Buffers that are filled on the way go to `filled`.
+  struct Sources {
+    llvm::MapVector<Operation *, int> loads;
+    llvm::SetVector<Operation *> filled;
+  };
+  static void findSources(Value value, int level, scf::ForOp loop, Sources &sources, llvm::DenseMap<Value, int> &seen) {
+    Operation *op = value.getDefiningOp();
+    if (!op || op->getBlock() != loop.getBody())
+      return;
+    auto [known, isNew] = seen.insert({value, level});
+    if (!isNew && known->second >= level)
+      return;
+    known->second = level;
+    if (isa<tt::LoadOp>(op)) {
+      sources.loads[op] = level;
+      ++level;
+    } else if (isa<ttg::LocalAllocOp>(op)) {
+      sources.filled.insert(op);
+    } else if (!isMemoryEffectFree(op) && !isa<ttg::LocalLoadOp>(op)) {
+      return; // another product, or an op with effects
+    }
+    op->walk([&](Operation *inner) { // what nested regions use, too
+      for (Value operand : inner->getOperands())
+        findSources(operand, level, loop, sources, seen);
+    });
+  }
+
+  void assign(scf::ForOp loop) {
+    const int stages = stagesOf(loop), available = stages - 1;
+    Sources sources;
+    llvm::DenseMap<Value, int> seen;
+    SmallVector<ttng::WarpGroupDotOp> asyncDots;
+    for (Operation &op : *loop.getBody())
+      if (isa<tt::DotOp, ttg::LocalDotOp, ttng::WarpGroupDotOp>(op)) {
+        findSources(op.getOperand(0), 0, loop, sources, seen);
+        findSources(op.getOperand(1), 0, loop, sources, seen);
+        if (auto dot = dyn_cast<ttng::WarpGroupDotOp>(op); dot && onlyAccumulates(dot, loop))
+          asyncDots.push_back(dot);
+      }
+
+    // Buffers that copies fill, and those that threads fill.
+    llvm::DenseMap<Operation *, AsyncCopy> copies;
+    llvm::DenseSet<Operation *> copied;
+    int levels = 1;
+    for (auto [load, level] : sources.loads) {
+      levels = std::max(levels, level + 1);
+      if (auto copy = asAsyncCopy(cast<tt::LoadOp>(load), *axes, target)) {
+        copies.insert({load, *copy});
+        copied.insert(copy->buffer);
+      }
+    }
+    levels = std::min(levels, available);
+
+    // A product in flight reads its buffers one iteration longer: there must be several of them.
+    auto isBuffered = [&](Value operand) {
+      if (!isa<ttg::MemDescType>(operand.getType()))
+        return false;
+      Operation *buffer = bufferOf(operand);
+      return !buffer || !loop->isProperAncestor(buffer) || sources.filled.contains(buffer);
+    };
+    llvm::erase_if(asyncDots,
+                   [&](ttng::WarpGroupDotOp dot) { return !isBuffered(dot.getA()) || !isBuffered(dot.getB()); });
+    keepWholeChains(asyncDots);
+    llvm::DenseSet<Operation *> readInFlight;
+    for (ttng::WarpGroupDotOp dot : asyncDots) {
+      setIntAttr(dot, kLatency, 1);
+      for (Value operand : {dot.getA(), Value(dot.getB())})
+        if (Operation *buffer = bufferOf(operand))
+          readInFlight.insert(buffer);
+    }
+
+    // Data: what address loads leave over of the stages. Copies need one less where no product is in flight, with a
+    // ring of as many buffers as then.
+    const int dataStages = available - (levels - 1);
+    llvm::DenseSet<Operation *> filledLater; // by threads, a stage before the product
+    for (Operation *alloc : sources.filled)
+      if (!copied.contains(alloc) && (dataStages >= 2 || readInFlight.contains(alloc))) {
+        setIntAttr(alloc, kLatency, 1);
+        filledLater.insert(alloc);
+      }
+    for (auto [load, level] : sources.loads) {
+      if (level >= levels)
+        continue;
+      if (level > 0)
+        setIntAttr(load, kLatency, 1);
+      else if (copies.contains(load))
+        setIntAttr(load, kLatency, asyncDots.empty() ? std::max(1, dataStages - 1) : dataStages);
+      else if (dataStages >= 2 || !feeds(load, filledLater))
+        setIntAttr(load, kLatency, 1); // registers are too few for more
+    }
+    if (loop->hasAttr(kNumStages))
+      prefetchOthers(loop, sources);
+  }
+
+  static bool feeds(Operation *load, const llvm::DenseSet<Operation *> &allocs) {
+    SmallVector<Operation *> work{load};
+    llvm::DenseSet<Operation *> seen;
+    while (!work.empty()) {
+      Operation *op = work.pop_back_val();
+      if (allocs.contains(op))
+        return true;
+      for (Operation *user : op->getUsers())
+        if (user->getBlock() == load->getBlock() && seen.insert(user).second)
+          work.push_back(user);
+    }
+    return false;
+  }
+
+  /// Loads of data that no product needs, one iteration ahead in registers.
+  void prefetchOthers(scf::ForOp loop, const Sources &sources) {
+    int64_t registers = 0;
+    SmallVector<tt::LoadOp> loads;
+    for (auto load : loop.getBody()->getOps<tt::LoadOp>())
+      if (!sources.loads.contains(load)) {
+        auto tile = dyn_cast<RankedTensorType>(load.getType());
+        int64_t elements = tile ? std::max<int64_t>(1, tile.getNumElements() / threads) : 1;
+        unsigned bits = getElementTypeOrSelf(load.getType()).isIntOrFloat()
+                            ? getElementTypeOrSelf(load.getType()).getIntOrFloatBitWidth()
+                            : 64;
+        registers += (elements * bits + 31) / 32;
+        loads.push_back(load);
+      }
+    if (registers <= kMaxPrefetchRegisters)
+      for (tt::LoadOp load : loads)
+        setIntAttr(load, kLatency, 1);
+  }
+};
+
+} // namespace
+} // namespace tessera

@@ -1,0 +1,203 @@
+// Loops whose loads the compiler may start early: results must not depend on how many stages are in flight, on the
+// number of trips, nor on what the body does with what it loaded.
+#include "matrix.h"
+
+using namespace e2e;
+
+namespace {
+
+using tl::all, tl::newaxis;
+
+struct config {
+  int stages = 1, width = 1;
+  int trips = -1; ///< -1: an argument
+};
+
+constexpr int all_stages[] = {1, 2, 3, 4, 5};
+
+tl::val<i32> at(int rows, int cols) {
+  return tl::arange(0, rows)[all, newaxis] * cols + tl::arange(0, cols)[newaxis, all];
+}
+
+} // namespace
+
+TEST_SUITE_BEGIN("pipelining");
+
+TEST_CASE("a carried value that nothing reads, and its trip count") {
+  const auto kernel = tl::kernel("trips", [](tl::ptr<const float> x, tl::ptr<float> y, tl::val<i32> n, config c) {
+    auto r = tl::program_id(0) * 8 + tl::arange(0, 8), col = tl::program_id(1) * 8 + tl::arange(0, 8);
+    auto where = r[all, newaxis] * 16 + col[newaxis, all];
+    auto d = tl::load(x + where);
+    tl::var num = tl::full<float>({8, 8}, 1.0f), den = d, out = d;
+    auto body = [&] { out = num / den; };
+    if (c.trips < 0)
+      for ([[maybe_unused]] auto i : tl::range(0, n, {.stages = c.stages}))
+        body();
+    else
+      for ([[maybe_unused]] auto i : tl::range(0, c.trips, {.stages = c.stages}))
+        body();
+    tl::store(y + where, out);
+  });
+  input<float> x(std::vector<float>(256, 12.0f));
+  for (int n : {0, 1, 2, 3, 7})
+    for (int stages : {1, 2, 4})
+      for (bool constant : {false, true}) {
+        output<float> out(256);
+        launch(kernel.with({.stages = stages, .trips = constant ? n : -1},
+                           {.num_warps = 1 << stages % 4, .precise_math = true}),
+               {2, 2}, *x, *out, n);
+        check_equal<float>(std::to_string(n) + " trips, stages " + std::to_string(stages), out.read(),
+                           std::vector<float>(256, n == 0 ? 12.0f : std::bit_cast<float>(0x3DAAAAABu)));
+      }
+}
+
+TEST_CASE("an index loaded at the top of the loop guards stores at its end") {
+  const auto kernel = tl::kernel("guarded", [](tl::ptr<const i32> index, tl::ptr<i32> y, tl::val<i32> flag, config c) {
+    for (auto i : tl::range(0, 17, 1, {.stages = c.stages})) {
+      auto at = tl::load(index + i * c.width + tl::arange(0, c.width));
+      tl::if_(flag != 0, [&] { tl::store(y + at, tl::broadcast_to(i + 1, {c.width})); }).else_([&] {
+        tl::store(y + 17 * c.width + at, tl::broadcast_to(i + 100, {c.width}));
+      });
+    }
+  });
+  for (int width : {1, 4, 32})
+    for (int stages : all_stages)
+      for (int flag : {1, 0}) {
+        input<i32> index(iota<i32>(17 * width));
+        output<i32> out(std::vector<i32>(34 * width, 0));
+        launch(kernel.with({.stages = stages, .width = width}, {.num_warps = 1 << stages % 4}), 1, *index, *out, flag);
+        std::vector<i32> want(34 * width, 0);
+        for (int i = 0; i < 17 * width; ++i)
+          want[flag ? i : 17 * width + i] = i / width + (flag ? 1 : 100);
+        check_equal<i32>("width " + std::to_string(width) + " stages " + std::to_string(stages) + " flag " +
+                             std::to_string(flag),
+                         out.read(), want);
+      }
+}
+
+TEST_CASE("a tile is consumed before the next one is read into it") {
+  const auto kernel = tl::kernel(
+      "war", [](tl::ptr<const i32> a, tl::ptr<const i32> first, tl::ptr<i32> scratch, tl::ptr<i32> y, config c) {
+        auto at = tl::arange(0, 32);
+        tl::var s = tl::load(first + at);
+        tl::var acc = tl::zeros<i32>({32});
+        for (auto k : tl::range(0, 8, 1, {.stages = c.stages})) {
+          acc += s;
+          s = tl::load(a + k * 32 + at);
+        }
+        tl::store(y + at, acc);
+        tl::store(scratch + at, tl::load(first + at)); // the same with the tile kept in memory
+        tl::var again = tl::zeros<i32>({32});
+        for (auto k : tl::range(0, 8, 1, {.stages = c.stages})) {
+          again += tl::load(scratch + at);
+          tl::store(scratch + at, tl::load(a + k * 32 + at));
+        }
+        tl::store(y + 32 + at, again);
+      });
+  std::vector<i32> a, want;
+  for (int k = 0; k < 8; ++k)
+    for (int i = 0; i < 32; ++i)
+      a.push_back(100 * k + i);
+  for (int i = 0; i < 64; ++i)
+    want.push_back(3100 + 8 * (i % 32));
+  input<i32> ina(a), first(iota<i32>(32, 1000));
+  for (int stages : all_stages)
+    for (int warps : {1, 2, 4, 8}) {
+      output<i32> scratch(32), out(64);
+      launch(kernel.with({.stages = stages}, {.num_warps = warps}), 1, *ina, *first, *scratch, *out);
+      check_equal<i32>("stages " + std::to_string(stages) + " warps " + std::to_string(warps), out.read(), want);
+    }
+}
+
+TEST_CASE("products: several loads, one used late, one of the trip before") {
+  // Beside the operands each trip loads a row that scales the sum at its end, and a tile that the next trip adds.
+  const auto kernel = tl::kernel("late", [](tl::ptr<const f16> a, tl::ptr<const f16> b, tl::ptr<const float> scale,
+                                            tl::ptr<const float> extra, tl::ptr<float> y, tl::val<i32> K, config c) {
+    tl::var acc = tl::zeros<float>({32, 32}), before = tl::zeros<float>({32, 32});
+    for (auto k : tl::range(0, K, 32, {.stages = c.stages})) {
+      auto s = tl::load(scale + k / 32 * 32 + tl::arange(0, 32));
+      auto x = tl::load(a + k + tl::arange(0, 32)[all, newaxis] * K + tl::arange(0, 32)[newaxis, all]);
+      auto z = tl::load(b + k * 32 + at(32, 32));
+      acc = tl::dot(x, z, acc) + before;
+      before = tl::load(extra + k * 32 + at(32, 32));
+      acc = acc * s[newaxis, all];
+    }
+    tl::store(y + at(32, 32), acc);
+  });
+  for (int trips : {0, 1, 2, 5}) {
+    const int K = 32 * trips;
+    const matrix<f16> a(32, std::max(K, 1), 1), b(std::max(K, 1), 32, 2);
+    const auto scale = random<float>(std::max(K, 1), 0.5, 1.5, 3), extra = random<float>(std::max(K, 1) * 32, -1, 1, 4);
+    std::vector<double> want(32 * 32), before(32 * 32);
+    for (int t = 0; t < trips; ++t)
+      for (int i = 0; i < 32; ++i)
+        for (int j = 0; j < 32; ++j) {
+          double &v = want[i * 32 + j];
+          for (int k = 32 * t; k < 32 * t + 32; ++k)
+            v += a(i, k) * b(k, j);
+          v = (v + before[i * 32 + j]) * scale[t * 32 + j];
+          before[i * 32 + j] = extra[(t * 32 + i) * 32 + j];
+        }
+    input<f16> x(a.host), z(b.host);
+    input<float> s(scale), e(extra);
+    for (int stages : all_stages) {
+      output<float> out(32 * 32);
+      launch(kernel.with({.stages = stages}), 1, *x, *z, *s, *e, *out, K);
+      check_close<float>(std::to_string(trips) + " trips, stages " + std::to_string(stages), out.read(), want, 64, 8);
+    }
+  }
+}
+
+TEST_CASE("persistent products: a pipelined loop inside a loop") {
+  const auto kernel = tl::kernel("persistent", [](tl::ptr<const f16> a, tl::ptr<const f16> b, tl::ptr<float> y,
+                                                  tl::val<i32> M, tl::val<i32> N, tl::val<i32> K, config c) {
+    auto across = tl::cdiv(N, 32);
+    for (auto tile : tl::range(tl::program_id(0), tl::cdiv(M, 64) * across, tl::num_programs(0))) {
+      auto m = tile / across * 64 + tl::arange(0, 64), n = tile % across * 32 + tl::arange(0, 32);
+      tl::var acc = tl::zeros<float>({64, 32});
+      for (auto k0 : tl::range(0, K, 32, {.stages = c.stages})) {
+        auto k = k0 + tl::arange(0, 32);
+        auto x = tl::load(a + m[all, newaxis] * K + k[newaxis, all], m[all, newaxis] < M && k[newaxis, all] < K);
+        auto z = tl::load(b + k[all, newaxis] * N + n[newaxis, all], k[all, newaxis] < K && n[newaxis, all] < N);
+        acc = tl::dot(x, z, acc);
+      }
+      tl::store(y + m[all, newaxis] * N + n[newaxis, all], acc, m[all, newaxis] < M && n[newaxis, all] < N);
+    }
+  });
+  for (auto [m, n, k] : {std::tuple(200, 96, 160), {130, 50, 33}, {64, 32, 16}}) {
+    const matrix<f16> a(m, k, 1), b(k, n, 2);
+    input<f16> x(a.host), z(b.host);
+    const reference want(a, b);
+    for (int stages : all_stages) {
+      output<float> out(m * n);
+      launch(kernel.with({.stages = stages}, {.num_warps = stages == 4 ? 8 : 4}), 3, *x, *z, *out, m, n, k);
+      check_product("stages " + std::to_string(stages), out.read(), strides(m, n), want, 0x1p-23);
+    }
+  }
+}
+
+TEST_CASE("a loop that stores what the next trip loads") {
+  // Each trip adds the product of a tile with itself to the tile behind it, through memory.
+  const auto kernel = tl::kernel("through_memory", [](tl::ptr<float> y, tl::val<i32> n, config c) {
+    for (auto i : tl::range(0, n, {.stages = c.stages})) {
+      auto x = tl::load(y + i * 256 + at(16, 16));
+      auto next = y + (i + 1) * 256 + at(16, 16);
+      tl::store(next, tl::dot(x, x, tl::load(next)));
+    }
+  });
+  const int n = 6;
+  auto start = random<float>((n + 1) * 256, -0.25, 0.25);
+  std::vector<double> want(start.begin(), start.end());
+  for (int i = 0; i < n; ++i)
+    for (int r = 0; r < 16; ++r)
+      for (int c = 0; c < 16; ++c)
+        for (int k = 0; k < 16; ++k)
+          want[(i + 1) * 256 + r * 16 + c] += want[i * 256 + r * 16 + k] * want[i * 256 + k * 16 + c];
+  for (int stages : all_stages) {
+    output<float> y(start);
+    launch(kernel.with({.stages = stages}, {.num_warps = 1 << stages % 3}), 1, *y, n);
+    check_close<float>("stages " + std::to_string(stages), y.read(), want, 64, 1);
+  }
+}
+
+TEST_SUITE_END();
