@@ -34,8 +34,6 @@ void buildTtirPipeline(OpPassManager &pm) {
   pm.addPass(createTtirReorderBroadcast());
   pm.addPass(createCSEPass());
   pm.addPass(createLoopInvariantCodeMotionPass());
-  pm.addPass(createTtirStrengthReduce());
-  pm.addPass(createCanonicalizerPass());
   pm.addPass(createTtirLoopUnroll());
 }
 
@@ -65,6 +63,7 @@ void buildTtgirPipeline(OpPassManager &pm, const TtgirOptions &options) {
   pm.addPass(createLoopInvariantCodeMotionPass());
   TtgirAssignLatenciesOptions latencies;
   latencies.numStages = options.numStages;
+  latencies.maxSharedBytes = options.maxSharedBytes;
   pm.addPass(createTtgirAssignLatencies(latencies));
   pm.addPass(createTtgirScheduleLoops());
   pm.addPass(createTtgirPipelineLoops());

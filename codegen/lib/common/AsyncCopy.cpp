@@ -89,8 +89,8 @@ LogicalResult Emitter::emitAsyncCopy(ttg::AsyncCopyGlobalToLocalOp op) {
   forEachSharedAccess(place, vector, [&](llvm::ArrayRef<unsigned> registers, V offset) {
     unsigned r = registers.front();
     if (!(r & copies))
-      startedCopies.push_back({bytes, offset, pointers[r], first, masks.empty() ? nullptr : simplify(masks[r]), everywhere,
-                               hints, tagsOf(pointer, op.getResult(), registers)});
+      startedCopies.push_back({bytes, offset, pointers[r], first, masks.empty() ? nullptr : simplify(masks[r]),
+                               everywhere, hints, tagsOf(pointer, op.getResult(), registers)});
   });
   if (!target.matrixFeatures().minBranchedCopies)
     flushCopies();
@@ -98,8 +98,8 @@ LogicalResult Emitter::emitAsyncCopy(ttg::AsyncCopyGlobalToLocalOp op) {
   return success();
 }
 
-/// Copies wait until something comes that may care whether they have begun, so that one branch serves all of them: in most
-/// iterations no element is masked off, and predicates, of which there are few, are computed only in the others.
+/// Copies wait until something comes that may care whether they have begun, so that one branch serves all of them: in
+/// most iterations no element is masked off, and predicates, of which there are few, are computed only in the others.
 void Emitter::flushCopies() {
   llvm::SmallVector<AsyncCopy> all = std::exchange(startedCopies, {});
   auto emit = [&](bool masked) {
@@ -113,8 +113,8 @@ void Emitter::flushCopies() {
     if (copy.mask) {
       known &= copy.everywhere != nullptr;
       if (known)
-        everywhere = !everywhere || everywhere == copy.everywhere ? copy.everywhere
-                                                                  : b.CreateAnd(everywhere, copy.everywhere);
+        everywhere =
+            !everywhere || everywhere == copy.everywhere ? copy.everywhere : b.CreateAnd(everywhere, copy.everywhere);
     }
   unsigned least = target.matrixFeatures().minBranchedCopies;
   if (!known || !everywhere || llvm::isa<llvm::Constant>(everywhere) || !least || all.size() < least)

@@ -5,8 +5,10 @@
 
 #include "tessera/ir/Diagnostics.h"
 #include "tessera/ir/Module.h"
+#include "tessera/ir/ttng/Ttng.h"
 #include "tessera/passes/Allocation.h"
 #include "tessera/passes/Pipelines.h"
+#include "tessera/passes/TargetModel.h"
 
 #include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassInstrumentation.h"
@@ -164,6 +166,27 @@ void checkPlacement(mlir::ModuleOp module) {
     diagnostics.raise(stage::codegen, "shared memory is not placed soundly");
 }
 
+/// Text may use matrix instructions that the target lacks; the pipeline does not.
+void checkInstructions(mlir::ModuleOp module, const target &t) {
+  Diagnostics diagnostics(module.getContext());
+  using MatrixUnit = TargetModel::MatrixUnit;
+  TargetModel model = TargetModel::of(targetText(t), t.warp_size());
+  bool lacking = false;
+  module.walk([&](mlir::Operation *op) {
+    auto dot = mlir::dyn_cast<tt::DotOp>(op);
+    bool onWarp = dot && ttg::getMma(mlir::cast<mlir::RankedTensorType>(dot.getType()));
+    auto element = onWarp ? mlir::getElementTypeOrSelf(dot.getA().getType()) : mlir::Type();
+    bool fp8 = mlir::isa_and_nonnull<mlir::Float8E4M3FNType, mlir::Float8E5M2Type>(element);
+    if ((mlir::isa<ttng::TTNGDialect>(op->getDialect()) && model.matrixUnit != MatrixUnit::WarpGroup) ||
+        (onWarp && model.matrixUnit == MatrixUnit::None) || (fp8 && !model.fp8Mma)) {
+      op->emitError() << "'" << op->getName() << "' needs a matrix instruction that target '" << t.str() << "' lacks";
+      lacking = true;
+    }
+  });
+  if (lacking)
+    diagnostics.raise(stage::codegen, "the ttgir was made for another target");
+}
+
 } // namespace
 
 // ---- compile --------------------------------------------------------------------------------------------------------
@@ -197,6 +220,7 @@ void compile_into(compiled_kernel &out, ir_module &owned, const target &t, const
     if (ttg::lookupThreadsPerWarp(module) != t.warp_size())
       throw error(stage::codegen, fmt::format("the ttgir was made for warps of {} lanes, target '{}' has {}",
                                               ttg::lookupThreadsPerWarp(module), t.str(), t.warp_size()));
+    checkInstructions(module, t);
     kernelOf(module);
     if (lastStage == "ttir")
       throw error(stage::codegen, "the module is ttgir already: there is no ttir stage");

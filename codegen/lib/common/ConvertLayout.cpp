@@ -119,7 +119,8 @@ void Emitter::convertThroughShared(ttg::ConvertLayoutOp op, const ConversionPlan
         b.CreateCondBr(b.CreateICmpEQ(b.CreateAnd(warp, storers.warpMask), b.getInt32(storers.warp)), storing, after);
         b.SetInsertPoint(storing);
       }
-      storeMatrices(*matrices, source, memory, rowsOf(*matrices), [&](auto list) { return tags(fromIndex, from, list); });
+      storeMatrices(*matrices, source, memory, rowsOf(*matrices),
+                    [&](auto list) { return tags(fromIndex, from, list); });
       if (after) {
         b.CreateBr(after);
         b.SetInsertPoint(after);

@@ -64,8 +64,8 @@ private:
   llvm::DenseMap<uint64_t, unsigned> registers;
 };
 
-/// What lane bit `bit` of an accumulator fragment moves: columns by 2 and 4, then rows by 1, 2 and 4; less in a tile that
-/// is smaller.
+/// What lane bit `bit` of an accumulator fragment moves: columns by 2 and 4, then rows by 1, 2 and 4; less in a tile
+/// that is smaller.
 bool isAccumulatorLane(const Tile &c, unsigned bit) {
   int64_t column = bit < 2 ? 2 << bit : 0, row = bit < 2 ? 0 : 1 << (bit - 2);
   return c.basis(HwDim::Lane, bit) == Tile::At{0, row < c.rows() ? row : 0, column < c.columns() ? column : 0};
@@ -202,11 +202,19 @@ LogicalResult Emitter::emitDot(tt::DotOp op) {
       Lanes &rows = rowsOf[{at.batch, at.row}], &columns = columnsOf[{at.batch, at.column}];
       for (unsigned w = 0; rows.size() < 2 * words; ++w)
         for (int64_t upper : {0, 8})
-          rows.push_back(word(a, valuesA, typeA, [&](int64_t k) { return Tile::At{at.batch, at.row | upper, k}; },
-                              first + w * perWord));
+          rows.push_back(word(
+              a, valuesA, typeA,
+              [&](int64_t k) {
+                return Tile::At{at.batch, at.row | upper, k};
+              },
+              first + w * perWord));
       for (unsigned w = 0; columns.size() < words; ++w)
-        columns.push_back(word(bb, valuesB, typeB, [&](int64_t k) { return Tile::At{at.batch, k, at.column}; },
-                               first + w * perWord));
+        columns.push_back(word(
+            bb, valuesB, typeB,
+            [&](int64_t k) {
+              return Tile::At{at.batch, k, at.column};
+            },
+            first + w * perWord));
       std::optional<unsigned> registers[4];
       Lanes sums;
       for (unsigned i = 0; i < 4; ++i) {
@@ -246,7 +254,9 @@ bool fitsWgmma(const Tile &c, unsigned columns) {
   return c.rows() >= 64 && c.columns() >= columns;
 }
 
-bool isZero(mlir::Value v) { return mlir::matchPattern(v, mlir::m_Zero()) || mlir::matchPattern(v, mlir::m_AnyZeroFloat()); }
+bool isZero(mlir::Value v) {
+  return mlir::matchPattern(v, mlir::m_Zero()) || mlir::matchPattern(v, mlir::m_AnyZeroFloat());
+}
 
 } // namespace
 
@@ -263,8 +273,8 @@ V Emitter::descriptorStart(mlir::Value buffer) {
   return b.CreateLShr(getUniform(buffer), 4);
 }
 
-/// Descriptors of the parts of `buffer` that start at the flat indices `origins` (of the whole view) for warp 0; those of
-/// the other warps are further by `warps`. Empty where the hardware's permutation would not be the layout's.
+/// Descriptors of the parts of `buffer` that start at the flat indices `origins` (of the whole view) for warp 0; those
+/// of the other warps are further by `warps`. Empty where the hardware's permutation would not be the layout's.
 llvm::SmallVector<V> Emitter::descriptors(mlir::Value buffer, const WgmmaOperand &operand,
                                           llvm::ArrayRef<uint64_t> origins, const LinearLayout::Bases &warps) {
   auto type = mlir::cast<ttg::MemDescType>(buffer.getType());
@@ -398,7 +408,8 @@ LogicalResult Emitter::emitWarpGroupDot(ttng::WarpGroupDotOp op) {
     return true;
   };
 
-  // Eight-bit floats are summed with fewer bits than f32 has: where that is limited, parts of the sum are added up apart.
+  // Eight-bit floats are summed with fewer bits than f32 has: where that is limited, parts of the sum are added up
+  // apart.
   unsigned limit = op.getMaxNumImpreciseAcc() / shape.k;
   bool partial = bytes == 1 && acc->isFloatTy() && op.getMaxNumImpreciseAcc() && std::max(limit, 1u) < steps;
   unsigned stepsAtOnce = partial ? std::max(limit, 1u) : steps;
@@ -421,8 +432,8 @@ LogicalResult Emitter::emitWarpGroupDot(ttng::WarpGroupDotOp op) {
       for (unsigned step = first; step < end; ++step)
         if (!appendA(words, row, step))
           return op.emitOpError("has an operand A whose layout is not that of its instruction");
-      values = target.wgmmaChain(b, shape, words, llvm::ArrayRef(descB).slice(column * steps + first, end - first), values,
-                                 partial ? b.getFalse() : useC);
+      values = target.wgmmaChain(b, shape, words, llvm::ArrayRef(descB).slice(column * steps + first, end - first),
+                                 values, partial ? b.getFalse() : useC);
       if (values.size() != registers.size())
         return op.emitOpError("needs a matrix unit, which the target does not have");
       for (auto [reg, value] : llvm::zip_equal(registers, values))

@@ -159,7 +159,7 @@ std::pair<LinearLayout, uint64_t> Emitter::inAllocation(LinearLayout layout, mli
 
 /// Whether 8x8 matrices take fewer instructions than vectors of the elements of one lane.
 static bool isWorthwhile(const std::optional<MatrixAccess> &access, const LinearLayout &layout, unsigned vector) {
-  return access && access->instructions.size() < layout.size(HwDim::Register) / vector;
+  return access && access->instructions.size() * vector < uint64_t(layout.size(HwDim::Register));
 }
 
 void Emitter::storeTile(mlir::Value value, mlir::Value buffer) {
@@ -174,8 +174,9 @@ void Emitter::storeTile(mlir::Value value, mlir::Value buffer) {
                              tile.elementBytes);
   if (isWorthwhile(access, layout, 1u << vector.size())) {
     tile.base = baseIn(tile, access->rowOffset);
-    storeMatrices(*access, values, memory, [&](uint64_t offset) { return sharedOffset(tile, offset); },
-                  [&](llvm::ArrayRef<unsigned> registers) { return tagsOf(value, buffer, registers); });
+    storeMatrices(
+        *access, values, memory, [&](uint64_t offset) { return sharedOffset(tile, offset); },
+        [&](llvm::ArrayRef<unsigned> registers) { return tagsOf(value, buffer, registers); });
     return;
   }
   V first = isFirstCopy(layout.freeMask(HwDim::Lane), layout.freeMask(HwDim::Warp));
@@ -199,12 +200,12 @@ void Emitter::loadTile(mlir::Value value, mlir::Value buffer) {
                             tile.elementBytes);
   if (isWorthwhile(access, layout, 1u << vector.size())) {
     tile.base = baseIn(tile, access->rowOffset);
-    loadMatrices(*access, memory, scalar, [&](uint64_t offset) { return sharedOffset(tile, offset); },
-                 [&](llvm::ArrayRef<unsigned> registers) { return tagsOf(value, buffer, registers); }, result);
+    loadMatrices(
+        *access, memory, scalar, [&](uint64_t offset) { return sharedOffset(tile, offset); },
+        [&](llvm::ArrayRef<unsigned> registers) { return tagsOf(value, buffer, registers); }, result);
   } else {
     forEachSharedAccess(tile, vector, [&](llvm::ArrayRef<unsigned> registers, V offset) {
-      auto loaded =
-          target.loadShared(b, memory, registers.size(), offset, nullptr, tagsOf(value, buffer, registers));
+      auto loaded = target.loadShared(b, memory, registers.size(), offset, nullptr, tagsOf(value, buffer, registers));
       for (auto [r, v] : llvm::zip_equal(registers, loaded))
         result[r] = fromMemory(v, scalar);
     });

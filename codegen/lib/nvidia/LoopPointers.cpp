@@ -1,5 +1,5 @@
-// Addresses of asynchronous copies in loops: where each began plus one counter for all that move alike, which is what an
-// access computes anyway. LLVM's loop strength reduction would keep a counter for each, or sums of two; ptxas copies
+// Addresses of asynchronous copies in loops: where each began plus one counter for all that move alike, which is what
+// an access computes anyway. LLVM's loop strength reduction would keep a counter for each, or sums of two; ptxas copies
 // pointers that a loop carries to other registers first, because a copy reads its address late.
 //
 //   for: p = phi [start], [p + step]          for: n = phi [0], [opaque(n + step)]

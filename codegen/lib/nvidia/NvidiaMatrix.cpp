@@ -141,15 +141,16 @@ llvm::SmallVector<V> NvidiaTargetInfo::mma(B &b, const MmaShape &shape, llvm::Ar
   if (isFp8(shape.a))
     requirePtx(84);
   Assembly code(b, shape.acc, c.size());
-  std::string text = fmt::format("mma.sync.aligned.m{}n{}k{}.row.col.{}.{}.{}.{} {}", shape.m, shape.n, shape.k,
-                                 nameOf(shape.acc), nameOf(shape.a), nameOf(shape.b), nameOf(shape.acc), code.results());
+  std::string text =
+      fmt::format("mma.sync.aligned.m{}n{}k{}.row.col.{}.{}.{}.{} {}", shape.m, shape.n, shape.k, nameOf(shape.acc),
+                  nameOf(shape.a), nameOf(shape.b), nameOf(shape.acc), code.results());
   for (llvm::ArrayRef<V> operand : {a, bb, c})
     text += ", " + code.in(operand);
   return code.emit(text + ";", false);
 }
 
-// One statement for all steps: LLVM's time goes into the operands, and the accumulators are most of them. It begins with the
-// fence, so that no register is written between the two.
+// One statement for all steps: LLVM's time goes into the operands, and the accumulators are most of them. It begins
+// with the fence, so that no register is written between the two.
 llvm::SmallVector<V> NvidiaTargetInfo::wgmmaChain(B &b, const WgmmaShape &shape, llvm::ArrayRef<V> a,
                                                   llvm::ArrayRef<V> descB, llvm::ArrayRef<V> c, V useAcc) {
   Assembly code(b, shape.acc, c.size());
@@ -167,7 +168,8 @@ llvm::SmallVector<V> NvidiaTargetInfo::wgmmaChain(B &b, const WgmmaShape &shape,
     tail = ", 1, 1"; // neither operand negated
   if (shape.a == MatrixType::F16 || shape.a == MatrixType::BF16)
     tail += fmt::format("{}, {:d}", inRegisters ? "" : fmt::format(", {:d}", shape.transA), shape.transB);
-  std::string text = "wgmma.fence.sync.aligned;", use = code.in(useAcc), always = descB.size() > 1 ? code.in(b.getTrue()) : "";
+  std::string text = "wgmma.fence.sync.aligned;", use = code.in(useAcc),
+              always = descB.size() > 1 ? code.in(b.getTrue()) : "";
   for (auto [i, desc] : llvm::enumerate(descB)) {
     llvm::ArrayRef<V> operand = a.slice(i * perStep, perStep);
     text += "\n\t" + head + (inRegisters ? code.in(operand) : code.in(operand.front())) + ", ";
@@ -205,7 +207,8 @@ void NvidiaTargetInfo::fenceAsyncShared(B &b) { b.CreateIntrinsic(Intrinsic::nvv
 
 void NvidiaTargetInfo::asyncCopy(B &b, unsigned bytes, V sharedOffset, V globalPtr, V active, V pred,
                                  const AccessHints &hints, llvm::ArrayRef<V>) {
-  // 16 bytes go past L1: every element is read once by a program.
+  // 16 bytes go past L1: every element is read once by a program. L2 fetches whole lines: 3 % on products with both
+  // operands K-major, where a tile has 128 bytes of a row and the next tile the next 128.
   bool policy = hints.evict != EvictionPolicy::Normal;
   auto [shared, sharedConstant] = splitOffset(sharedPointer(b, sharedOffset));
   auto [global, globalConstant] = splitOffset(globalPtr);
@@ -214,6 +217,10 @@ void NvidiaTargetInfo::asyncCopy(B &b, unsigned bytes, V sharedOffset, V globalP
   if (active)
     text = "@" + code.in(active) + " ";
   text += fmt::format("cp.async.{}.shared.global{}", bytes == 16 ? "cg" : "ca", policy ? ".L2::cache_hint" : "");
+  if (bytes == 16) {
+    requirePtx(74);
+    text += ".L2::128B";
+  }
   text += fmt::format(" [{} + {}]", code.in(shared), sharedConstant);
   text += fmt::format(", [{} + {}], {}", code.in(global), globalConstant, bytes);
   if (pred) {
@@ -232,13 +239,12 @@ void NvidiaTargetInfo::asyncWait(B &b, unsigned pending) {
 }
 
 llvm::SmallVector<V> NvidiaTargetInfo::loadMatrix(B &b, unsigned count, bool transposed, V rowOffset,
-                                                llvm::ArrayRef<V>) {
-  static constexpr Intrinsic::ID ids[2][3] = {{Intrinsic::nvvm_ldmatrix_sync_aligned_m8n8_x1_b16,
-                                               Intrinsic::nvvm_ldmatrix_sync_aligned_m8n8_x2_b16,
-                                               Intrinsic::nvvm_ldmatrix_sync_aligned_m8n8_x4_b16},
-                                              {Intrinsic::nvvm_ldmatrix_sync_aligned_m8n8_x1_trans_b16,
-                                               Intrinsic::nvvm_ldmatrix_sync_aligned_m8n8_x2_trans_b16,
-                                               Intrinsic::nvvm_ldmatrix_sync_aligned_m8n8_x4_trans_b16}};
+                                                  llvm::ArrayRef<V>) {
+  static constexpr Intrinsic::ID ids[2][3] = {
+      {Intrinsic::nvvm_ldmatrix_sync_aligned_m8n8_x1_b16, Intrinsic::nvvm_ldmatrix_sync_aligned_m8n8_x2_b16,
+       Intrinsic::nvvm_ldmatrix_sync_aligned_m8n8_x4_b16},
+      {Intrinsic::nvvm_ldmatrix_sync_aligned_m8n8_x1_trans_b16, Intrinsic::nvvm_ldmatrix_sync_aligned_m8n8_x2_trans_b16,
+       Intrinsic::nvvm_ldmatrix_sync_aligned_m8n8_x4_trans_b16}};
   V pointer = sharedPointer(b, rowOffset);
   V loaded = b.CreateIntrinsic(ids[transposed][llvm::Log2_32(count)], {pointer->getType()}, {pointer});
   if (count == 1)
@@ -249,14 +255,12 @@ llvm::SmallVector<V> NvidiaTargetInfo::loadMatrix(B &b, unsigned count, bool tra
   return registers;
 }
 
-void NvidiaTargetInfo::storeMatrix(B &b, bool transposed, V rowOffset, llvm::ArrayRef<V> registers,
-                                   llvm::ArrayRef<V>) {
-  static constexpr Intrinsic::ID ids[2][3] = {{Intrinsic::nvvm_stmatrix_sync_aligned_m8n8_x1_b16,
-                                               Intrinsic::nvvm_stmatrix_sync_aligned_m8n8_x2_b16,
-                                               Intrinsic::nvvm_stmatrix_sync_aligned_m8n8_x4_b16},
-                                              {Intrinsic::nvvm_stmatrix_sync_aligned_m8n8_x1_trans_b16,
-                                               Intrinsic::nvvm_stmatrix_sync_aligned_m8n8_x2_trans_b16,
-                                               Intrinsic::nvvm_stmatrix_sync_aligned_m8n8_x4_trans_b16}};
+void NvidiaTargetInfo::storeMatrix(B &b, bool transposed, V rowOffset, llvm::ArrayRef<V> registers, llvm::ArrayRef<V>) {
+  static constexpr Intrinsic::ID ids[2][3] = {
+      {Intrinsic::nvvm_stmatrix_sync_aligned_m8n8_x1_b16, Intrinsic::nvvm_stmatrix_sync_aligned_m8n8_x2_b16,
+       Intrinsic::nvvm_stmatrix_sync_aligned_m8n8_x4_b16},
+      {Intrinsic::nvvm_stmatrix_sync_aligned_m8n8_x1_trans_b16, Intrinsic::nvvm_stmatrix_sync_aligned_m8n8_x2_trans_b16,
+       Intrinsic::nvvm_stmatrix_sync_aligned_m8n8_x4_trans_b16}};
   V pointer = sharedPointer(b, rowOffset);
   llvm::SmallVector<V> args{pointer};
   llvm::append_range(args, registers);
@@ -276,8 +280,8 @@ llvm::SmallVector<V> NvidiaTargetInfo::convertToFp8(B &b, MatrixType to, V low, 
   } else {
     Assembly code(b, b.getInt16Ty(), 1);
     std::string upper = code.in(high);
-    packed = code.emit(fmt::format("cvt.rn.satfinite.{}x2.f32 $0, {}, {};", nameOf(to), upper, code.in(low)), false)
-                 .front();
+    packed =
+        code.emit(fmt::format("cvt.rn.satfinite.{}x2.f32 $0, {}, {};", nameOf(to), upper, code.in(low)), false).front();
   }
   return {b.CreateTrunc(packed, b.getInt8Ty()), b.CreateTrunc(b.CreateLShr(packed, 8), b.getInt8Ty())};
 }

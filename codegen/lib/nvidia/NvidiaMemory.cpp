@@ -237,8 +237,8 @@ void NvidiaTargetInfo::storeUniform(B &b, V ptr, V pred, V value, const AccessHi
   storeGlobal(b, value->getType(), ptr, pred ? b.CreateAnd(pred, first) : first, {value}, hints);
 }
 
-/// The terms of a sum get steps of their own: what no iteration of a loop changes is added up outside of it, and a constant at
-/// the end becomes the immediate of the access.
+/// The terms of a sum get steps of their own: what no iteration of a loop changes is added up outside of it, and a
+/// constant at the end becomes the immediate of the access.
 V NvidiaTargetInfo::sharedPointer(B &b, V offset) {
   auto *sum = llvm::dyn_cast<llvm::BinaryOperator>(offset);
   V pointer = sum && sum->getOpcode() == llvm::Instruction::Add ? sharedPointer(b, sum->getOperand(0)) : sharedMemory;

@@ -1,6 +1,7 @@
 // How many stages before its users an op should be scheduled: loads that feed matrix products, and loads of loops whose
 // author asked for stages.
 #include "Pipeliner.h"
+#include "tessera/passes/Allocation.h"
 #include "tessera/passes/Passes.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -120,9 +121,15 @@ private:
           readInFlight.insert(buffer);
     }
 
-    // Data: what address loads leave over of the stages. Copies need one less where no product is in flight, with a
-    // ring of as many buffers as then.
+    // Data: what address loads leave over of the stages. Where no product is in flight, copies can do with one less and
+    // a ring of one buffer less, and must where memory is short.
     const int dataStages = available - (levels - 1);
+    uint64_t ringBytes = 0;
+    llvm::SmallPtrSet<Operation *, 8> rings;
+    for (auto &[load, copy] : copies)
+      if (rings.insert(copy.buffer).second)
+        ringBytes += bufferBytes(copy.buffer) * uint64_t(dataStages + 1);
+    const bool full = !asyncDots.empty() || ringBytes <= maxSharedBytes;
     llvm::DenseSet<Operation *> filledLater; // by threads, a stage before the product
     for (Operation *alloc : sources.filled)
       if (!copied.contains(alloc) && (dataStages >= 2 || readInFlight.contains(alloc))) {
@@ -135,7 +142,7 @@ private:
       if (level > 0)
         setIntAttr(load, kLatency, 1);
       else if (copies.contains(load))
-        setIntAttr(load, kLatency, asyncDots.empty() ? std::max(1, dataStages - 1) : dataStages);
+        setIntAttr(load, kLatency, full ? dataStages : std::max(1, dataStages - 1));
       else if (dataStages >= 2 || !feeds(load, filledLater))
         setIntAttr(load, kLatency, 1); // registers are too few for more
     }

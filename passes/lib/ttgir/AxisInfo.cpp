@@ -166,8 +166,11 @@ private:
       if (auto a = dyn_cast_or_null<DenseI32ArrayAttr>(attr))
         values.assign(a.asArrayRef().begin(), a.asArrayRef().end());
       if (auto e = dyn_cast_or_null<DenseIntElementsAttr>(attr))
-        for (const APInt &v : e.getValues<APInt>())
+        for (const APInt &v : e.getValues<APInt>()) { // no more than are wanted: text may repeat one billions of times
+          if (values.size() == dims.size())
+            break;
           values.push_back(v.getSExtValue());
+        }
       for (unsigned d = 0; d < std::min(values.size(), dims.size()); ++d)
         dims[d] = std::max(dims[d], limited ? std::min(lowestBit(values[d]), shape[d]) : lowestBit(values[d]));
     };

@@ -15,11 +15,11 @@
 // CHECK: .version 7.5
 // CHECK: xor.b32 [[FLIPPED:%r[0-9]+]], [[PLACE:%r[0-9]+]], 64;
 // CHECK: add.s32 [[A:%r[0-9]+]], {{.*}}[[PLACE]]
-// CHECK: cp.async.cg.shared.global {{.}}[[A]] + 0], [%rd{{[0-9]+}} + 0], 16, [[IGNORED:%p[0-9]+]];
+// CHECK: cp.async.cg.shared.global.L2::128B {{.}}[[A]] + 0], [%rd{{[0-9]+}} + 0], 16, [[IGNORED:%p[0-9]+]];
 // CHECK: add.s32 [[B:%r[0-9]+]], {{.*}}[[FLIPPED]]
-// CHECK: cp.async.cg.shared.global {{.}}[[B]] + 512], [%rd{{[0-9]+}} + {{[0-9]+}}], 16, [[IGNORED]];
-// CHECK: cp.async.cg.shared.global {{.}}[[A]] + 1024], [%rd{{[0-9]+}} + {{[0-9]+}}], 16, [[IGNORED]];
-// CHECK-COUNT-5: cp.async.cg.shared.global
+// CHECK: cp.async.cg.shared.global.L2::128B {{.}}[[B]] + 512], [%rd{{[0-9]+}} + {{[0-9]+}}], 16, [[IGNORED]];
+// CHECK: cp.async.cg.shared.global.L2::128B {{.}}[[A]] + 1024], [%rd{{[0-9]+}} + {{[0-9]+}}], 16, [[IGNORED]];
+// CHECK-COUNT-5: cp.async.cg.shared.global.L2::128B
 // CHECK-NOT: cp.async.cg
 // CHECK: cp.async.commit_group;
 // CHECK: cp.async.wait_group 0;
@@ -76,7 +76,7 @@ module attributes {"ttg.num-warps" = 1 : i32, "ttg.num-ctas" = 1 : i32, "ttg.thr
 //--- copies.mlir
 // Lanes that hold copies of the first ones copy nothing.
 // CHECK: setp.lt.u32 [[FIRST:%p[0-9]+]], %r{{[0-9]+}}, 8;
-// CHECK: @[[FIRST]] cp.async.cg.shared.global
+// CHECK: @[[FIRST]] cp.async.cg.shared.global.L2::128B
 // CHECK-NOT: cp.async.cg
 #blocked = #ttg.blocked<{sizePerThread = [4], threadsPerWarp = [32], warpsPerCTA = [1], order = [0]}>
 #shared = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0]}>
@@ -100,9 +100,9 @@ module attributes {"ttg.num-warps" = 1 : i32, "ttg.num-ctas" = 1 : i32, "ttg.thr
 // CHECK-COUNT-15: , [[COUNTER]];
 // CHECK: setp.{{[lg]t}}.s32 [[ALL:%p[0-9]+]],
 // CHECK: @[[ALL]] bra
-// CHECK-COUNT-16: cp.async.cg.shared.global [%r{{[0-9]+}} + {{[0-9]+}}], [%rd{{[0-9]+}} + 0], 16, %p
-// WHOLE-COUNT-16: cp.async.cg.shared.global [%r{{[0-9]+}} + {{[0-9]+}}], [%rd{{[0-9]+}} + 0], 16;
-// WHOLE-NOT: cp.async.cg.shared.global {{.*}}, 16;
+// CHECK-COUNT-16: cp.async.cg.shared.global.L2::128B [%r{{[0-9]+}} + {{[0-9]+}}], [%rd{{[0-9]+}} + 0], 16, %p
+// WHOLE-COUNT-16: cp.async.cg.shared.global.L2::128B [%r{{[0-9]+}} + {{[0-9]+}}], [%rd{{[0-9]+}} + 0], 16;
+// WHOLE-NOT: cp.async.cg.shared.global.L2::128B {{.*}}, 16;
 #blocked = #ttg.blocked<{sizePerThread = [1, 8], threadsPerWarp = [1, 32], warpsPerCTA = [1, 1], order = [1, 0]}>
 #shared = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [1, 0]}>
 #smem = #ttg.shared_memory

@@ -25,6 +25,10 @@
 // RUN: not tessera-translate %t/warps.mlir --target=cpu:emulate=gfx942 2>&1 | FileCheck %s --check-prefix=LANES
 // RUN: not tessera-translate %t/fp8.mlir 2>&1 | FileCheck %s --check-prefix=FP8
 // RUN: not tessera-translate %t/fp8.mlir --target=cpu 2>&1 | FileCheck %s --check-prefix=FP8
+// RUN: not tessera-translate %t/wgmma.mlir --target=cuda:sm_80 2>&1 | FileCheck %s --check-prefix=WGMMA
+// RUN: not tessera-translate %t/wgmma.mlir --target=cuda:sm_90 2>&1 | FileCheck %s --check-prefix=WGMMA
+// RUN: not tessera-translate %t/wgmma.mlir --target=cpu:emulate=sm_80 2>&1 | FileCheck %s --check-prefix=WGMMA
+// RUN: not tessera-translate %t/fp8-mma.mlir --target=cuda:sm_80 2>&1 | FileCheck %s --check-prefix=FP8MMA
 // ARCH: launch error: target 'cuda:sm_75' names an unknown architecture
 // TARGET: launch error: target 'vulkan' is not known. Targets are cpu, cpu:emulate=ARCH, cuda[:ARCH]
 // NOARCH: codegen error: target 'cuda' names no architecture
@@ -39,6 +43,8 @@
 // UNKNOWN: unknown.mlir:2:{{[0-9]+}}: codegen error: {{.*}}has no lowering to LLVM IR
 // EXTERN: extern.mlir:3:{{[0-9]+}}: codegen error: {{.*}}calls '__nv_fancyf', which the math library does not have with these types
 // FP8: fp8.mlir:3:{{[0-9]+}}: codegen error: {{.*}}computes with 8-bit floats: convert them with tt.fp_to_fp first
+// WGMMA: wgmma.mlir:3:{{[0-9]+}}: codegen error: {{.*}}'ttng.fence_async_shared' needs a matrix instruction that target '{{.*}}' lacks
+// FP8MMA: fp8-mma.mlir:8:{{[0-9]+}}: codegen error: {{.*}}'tt.dot' needs a matrix instruction that target 'cuda:sm_80' lacks
 // OPERAND: codegen error: {{.*}}names operand $3 in its assembly, but its operands are $0 to $2
 // DOLLAR: codegen error: {{.*}}has '$' before ';' in its assembly
 // BRACE: codegen error: {{.*}}does not close '${2' in its assembly
@@ -113,4 +119,23 @@ tt.func public @f(%o: !tt.ptr<f8E4M3FN>) {
   %0 = arith.mulf %x, %x : f8E4M3FN
   tt.store %o, %0 : !tt.ptr<f8E4M3FN>
   tt.return
+}
+//--- wgmma.mlir
+module attributes {"ttg.num-warps" = 4 : i32, "ttg.num-ctas" = 1 : i32, "ttg.threads-per-warp" = 32 : i32} {
+  tt.func public @kernel(%o: !tt.ptr<i32>) {
+    ttng.fence_async_shared {bCluster = false}
+    tt.return
+  }
+}
+//--- fp8-mma.mlir
+#mma = #ttg.nvidia_mma<{versionMajor = 2, versionMinor = 0, warpsPerCTA = [4, 1], instrShape = [16, 8]}>
+module attributes {"ttg.num-warps" = 4 : i32, "ttg.num-ctas" = 1 : i32, "ttg.threads-per-warp" = 32 : i32} {
+  tt.func public @kernel(%o: !tt.ptr<i32>) {
+    %z = arith.constant dense<0.0> : tensor<16x8xf32, #mma>
+    %a = arith.constant dense<1.0> : tensor<16x32xf8E5M2, #ttg.dot_op<{opIdx = 0, parent = #mma, kWidth = 4}>>
+    %b = arith.constant dense<1.0> : tensor<32x8xf8E5M2, #ttg.dot_op<{opIdx = 1, parent = #mma, kWidth = 4}>>
+
+    %d = tt.dot %a, %b, %z : tensor<16x32xf8E5M2, #ttg.dot_op<{opIdx = 0, parent = #mma, kWidth = 4}>> * tensor<32x8xf8E5M2, #ttg.dot_op<{opIdx = 1, parent = #mma, kWidth = 4}>> -> tensor<16x8xf32, #mma>
+    tt.return
+  }
 }

@@ -51,19 +51,6 @@ def TtirReorderBroadcast : Pass<"ttir-reorder-broadcast", "mlir::ModuleOp"> {
   }];
 }
 
-def TtirStrengthReduce : Pass<"ttir-strength-reduce", "mlir::ModuleOp"> {
-  let summary = "carries offsets that would be multiplied anew in each iteration";
-  let description = [{
-    Needs: ttir, loop-invariant code moved out. Guarantees: where the offset of a `tt.addptr` in an `scf.for` is a tile that
-    grows by the same scalar each iteration, and a tile is multiplied to get there (`(k0 + k) * stride`), the loop carries
-    the tile and adds the difference. Integers wrap, so every value is the same bit for bit. What is carried is the tile in
-    front of its broadcast: a few registers.
-    Why: in a matrix product the loads of the next tiles must be issued while the matrix unit works on this one; the
-    multiplications of their addresses would stand in the way.
-  }];
-  let dependentDialects = ["mlir::arith::ArithDialect", "mlir::scf::SCFDialect"];
-}
-
 def TtirLoopUnroll : Pass<"ttir-loop-unroll", "mlir::ModuleOp"> {
   let summary = "unrolls loops that carry tt.loop_unroll_factor";
   let description = [{
@@ -216,8 +203,8 @@ def TtgirAssignLatencies : Pass<"ttgir-assign-latencies", "mlir::ModuleOp"> {
     Guarantees: in loops with n >= 2 stages (`tt.num_stages` of the loop, else `num-stages`) `tt.latency` (i32) is on
 
     - loads that feed a matrix product, and loads that feed the addresses or masks of such loads (1 each). Where the load
-      can be an asynchronous copy it gets the rest of n - 1, less one for a product that does not stay in flight: n, or
-      n - 1, buffers; other tiles have to wait in registers, so 1;
+      can be an asynchronous copy it gets the rest of n - 1, in n buffers; less one, in n - 1 buffers, if the product does
+      not stay in flight and n buffers exceed `max-shared-bytes`. Other tiles have to wait in registers, so 1;
     - `local_alloc`s that threads fill with what they computed, if stages are left or a product in flight reads them;
     - warp_group_dots that only accumulate: 1, they stay in flight for an iteration;
     - if the loop itself says `tt.num_stages`: its other loads, 1, where registers suffice.
@@ -228,6 +215,7 @@ def TtgirAssignLatencies : Pass<"ttgir-assign-latencies", "mlir::ModuleOp"> {
   }];
   let options = [
     Option<"numStages", "num-stages", "int", "3", "iterations in flight, the one being computed included">,
+    Option<"maxSharedBytes", "max-shared-bytes", "unsigned", "0", "what the buffers of a loop may take to have n of each">,
   ];
   let dependentDialects = ["tessera::ttng::TTNGDialect"];
 }
