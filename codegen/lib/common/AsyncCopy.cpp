@@ -19,7 +19,11 @@ static std::optional<std::pair<mlir::Value, int64_t>> largestElement(mlir::Value
     return std::nullopt;
   return llvm::TypeSwitch<mlir::Operation *, Largest>(op)
       .Case<tt::BroadcastOp, tt::ExpandDimsOp, ttg::ConvertLayoutOp>([](auto o) { return largestElement(o.getSrc()); })
-      .Case<tt::MakeRangeOp>([](auto o) { return std::pair(mlir::Value(), int64_t(o.getEnd()) - 1); })
+      .Case<tt::MakeRangeOp>([](auto o) -> Largest { // from a negative start, sums might wrap around below
+        if (int32_t(o.getStart()) < 0)
+          return std::nullopt;
+        return std::pair(mlir::Value(), int64_t(o.getEnd()) - 1);
+      })
       .Case<tt::SplatOp>([](auto o) { return std::pair(mlir::Value(o.getSrc()), int64_t(0)); })
       .Case<mlir::arith::AddIOp>([](auto o) -> Largest {
         auto a = largestElement(o.getLhs()), c = largestElement(o.getRhs());

@@ -6,6 +6,7 @@
 // RUN: tessera-translate %t/loop.mlir --target=cuda:sm_90a --emit=ptx -o %t/loop.ptx
 // RUN: FileCheck %t/loop.mlir < %t/loop.ptx
 // RUN: FileCheck %t/loop.mlir --check-prefix=WHOLE < %t/loop.ptx
+// RUN: sed 's/start = 0 : i32, end = 256/start = -256 : i32, end = 0/' %t/loop.mlir | tessera-translate - --target=cuda:sm_90a --emit=ptx | FileCheck %t/loop.mlir --check-prefix=NEGATIVE
 // RUN: not tessera-translate %t/byte.mlir --target=cuda:sm_80 2>&1 | FileCheck %t/byte.mlir
 // RUN: not tessera-translate %t/other.mlir --target=cuda:sm_80 2>&1 | FileCheck %t/other.mlir
 
@@ -103,6 +104,9 @@ module attributes {"ttg.num-warps" = 1 : i32, "ttg.num-ctas" = 1 : i32, "ttg.thr
 // CHECK-COUNT-16: cp.async.cg.shared.global.L2::128B [%r{{[0-9]+}} + {{[0-9]+}}], [%rd{{[0-9]+}} + 0], 16, %p
 // WHOLE-COUNT-16: cp.async.cg.shared.global.L2::128B [%r{{[0-9]+}} + {{[0-9]+}}], [%rd{{[0-9]+}} + 0], 16;
 // WHOLE-NOT: cp.async.cg.shared.global.L2::128B {{.*}}, 16;
+// From a negative start, an index added to a scalar may wrap around to a large one: nothing is said of all elements.
+// NEGATIVE-COUNT-16: cp.async.cg.shared.global.L2::128B {{.*}}, 16, %p
+// NEGATIVE-NOT: cp.async.cg
 #blocked = #ttg.blocked<{sizePerThread = [1, 8], threadsPerWarp = [1, 32], warpsPerCTA = [1, 1], order = [1, 0]}>
 #shared = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [1, 0]}>
 #smem = #ttg.shared_memory
