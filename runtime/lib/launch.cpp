@@ -124,6 +124,13 @@ struct kernel_core::impl {
   std::mutex lock;                        // guards insertion
   std::vector<std::unique_ptr<kernel_variant>> owned;
 
+  /// Without what makes no difference for parameters of these types.
+  specialization reduced(specialization s) const {
+    s.divisible_by_16 &= meaningful.divisible_by_16 & ~s.equal_to_1;
+    s.equal_to_1 &= meaningful.equal_to_1;
+    return s;
+  }
+
   ir_module trace(const kernel_core &core, const std::string &symbol, const kernel_variant &v,
                   const specialization &s) const {
     if (symbol.empty())
@@ -371,8 +378,7 @@ std::span<const param_type> kernel_core::params() const noexcept { return impl_-
 
 kernel_handle kernel_core::compile_as(const std::string &symbol, kernel_variant &v, const target &t,
                                       specialization s) const {
-  s.divisible_by_16 &= impl_->meaningful.divisible_by_16 & ~s.equal_to_1;
-  s.equal_to_1 &= impl_->meaningful.equal_to_1;
+  s = impl_->reduced(s);
   return located(declared_, [&] {
     std::shared_ptr<const compiled_kernel> made;
     impl_->obtain(*this, symbol, v, t, s, {}, [&](std::shared_ptr<compiled_kernel> k) {
@@ -384,14 +390,14 @@ kernel_handle kernel_core::compile_as(const std::string &symbol, kernel_variant 
 }
 
 std::string kernel_core::fingerprint(kernel_variant &v, const device &d, specialization s) const {
+  s = impl_->reduced(s);
   return located(declared_, [&] {
     return kernel_key(name(), d.target(), v.options, d.impl().assembler(), impl_->trace(*this, name(), v, s)).hash();
   });
 }
 
 kernel_handle kernel_core::prepare(kernel_variant &v, const device &d, specialization s) const {
-  s.divisible_by_16 &= impl_->meaningful.divisible_by_16 & ~s.equal_to_1;
-  s.equal_to_1 &= impl_->meaningful.equal_to_1;
+  s = impl_->reduced(s);
   loaded_kernel *k = v.find(&d.impl(), s);
   if (!k)
     k = &located(declared_, [&]() -> loaded_kernel & { return impl_->load(*this, v, d.impl(), s); });
@@ -399,8 +405,7 @@ kernel_handle kernel_core::prepare(kernel_variant &v, const device &d, specializ
 }
 
 kernel_handle kernel_core::compile_for(kernel_variant &v, const target &t, specialization s) const {
-  s.divisible_by_16 &= impl_->meaningful.divisible_by_16 & ~s.equal_to_1;
-  s.equal_to_1 &= impl_->meaningful.equal_to_1;
+  s = impl_->reduced(s);
   compilation &c = v.slot(t, s);
   std::lock_guard compiling(c.lock);
   return kernel_handle(located(declared_, [&] { return impl_->compile(*this, v, c, t, s); }));

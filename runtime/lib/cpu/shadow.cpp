@@ -33,6 +33,14 @@ bool shadow::blame_reader(const cell &c, std::uint32_t offset, failure &f) {
   return false;
 }
 
+bool shadow::unused_by_others(const cell &c, std::uint32_t thread, std::uint32_t offset, failure &f) {
+  if (c.write_epoch == epoch_ && c.writer != thread)
+    return blame_writer(reason::write_after_write, c, offset, f);
+  if (c.read_epoch == epoch_ && c.reader != thread)
+    return blame_reader(c, offset, f);
+  return true;
+}
+
 void shadow::note_read(cell &c, std::uint32_t thread, const tessera_cpu_site *site) {
   c.reader = c.read_epoch == epoch_ && c.reader != thread ? many : thread;
   c.read_epoch = epoch_;
@@ -70,12 +78,8 @@ bool shadow::write(std::uint32_t thread, std::uint32_t offset, std::uint32_t siz
       return blame_writer(reason::write_in_flight, c, at, f);
     // Copies of one element written by several threads are harmless, as long as they agree.
     bool fresh = c.write_epoch >= first_epoch_;
-    if (!(same && fresh && c.tag == tag)) {
-      if (c.write_epoch == epoch_ && c.writer != thread)
-        return blame_writer(reason::write_after_write, c, at, f);
-      if (c.read_epoch == epoch_ && c.reader != thread)
-        return blame_reader(c, at, f);
-    }
+    if (!(same && fresh && c.tag == tag) && !unused_by_others(c, thread, at, f))
+      return false;
     c.writer = thread;
     c.write_epoch = epoch_;
     c.write_site = site;
@@ -92,10 +96,8 @@ bool shadow::start_copy(std::uint32_t thread, std::uint32_t offset, std::uint32_
     cell &c = cells_[at];
     if (flying(c))
       return blame_writer(reason::write_in_flight, c, at, f);
-    if (c.write_epoch == epoch_ && c.writer != thread)
-      return blame_writer(reason::write_after_write, c, at, f);
-    if (c.read_epoch == epoch_ && c.reader != thread)
-      return blame_reader(c, at, f);
+    if (!unused_by_others(c, thread, at, f))
+      return false;
     c.writer = thread;
     c.write_epoch = epoch_;
     c.write_site = site;

@@ -100,6 +100,8 @@ private:
   };
   bool blame_writer(failure::reason why, const cell &c, std::uint32_t offset, failure &f);
   bool blame_reader(const cell &c, std::uint32_t offset, failure &f);
+  /// Nobody else has touched the byte since the barrier: it may be written.
+  bool unused_by_others(const cell &c, std::uint32_t thread, std::uint32_t offset, failure &f);
   bool flying(const cell &c) const { return c.in_flight && c.write_epoch >= first_epoch_; }
   void note_read(cell &c, std::uint32_t thread, const tessera_cpu_site *site);
 
