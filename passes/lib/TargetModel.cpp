@@ -23,7 +23,6 @@ TargetModel TargetModel::of(StringRef name, unsigned threadsPerWarp) {
   unsigned capability = 0;
   if (!name.consume_front("cuda:") || name.getAsInteger(10, capability))
     return model;
-  model.computeCapability = capability;
   if (capability >= 80) {
     model.matrixUnit = capability == 90 ? MatrixUnit::WarpGroup : MatrixUnit::Warp; // only Hopper has wgmma
     model.minAsyncCopyBytes = 4;

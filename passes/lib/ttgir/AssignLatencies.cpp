@@ -125,10 +125,8 @@ private:
     // a ring of one buffer less, and must where memory is short.
     const int dataStages = available - (levels - 1);
     uint64_t ringBytes = 0;
-    llvm::SmallPtrSet<Operation *, 8> rings;
-    for (auto &[load, copy] : copies)
-      if (rings.insert(copy.buffer).second)
-        ringBytes += bufferBytes(copy.buffer) * uint64_t(dataStages + 1);
+    for (Operation *buffer : copied)
+      ringBytes += bufferBytes(buffer) * uint64_t(dataStages + 1);
     const bool full = !asyncDots.empty() || ringBytes <= maxSharedBytes;
     llvm::DenseSet<Operation *> filledLater; // by threads, a stage before the product
     for (Operation *alloc : sources.filled)

@@ -1,5 +1,6 @@
 // Which loads may run ahead, and how far.
 // RUN: tessera-opt %s -ttgir-assign-latencies=num-stages=4 | FileCheck %s
+// RUN: tessera-opt %s -ttgir-assign-latencies="num-stages=4 max-shared-bytes=200000" | FileCheck %s --check-prefix=ROOM
 // RUN: tessera-opt %s -ttgir-assign-latencies=num-stages=2 | FileCheck %s --check-prefix=TWO
 // RUN: sed 's/cuda:80/hip:gfx942/' %s | tessera-opt -ttgir-assign-latencies=num-stages=4 | FileCheck %s --check-prefix=NOCOPY
 // RUN: sed 's/cuda:80/cpu/' %s | tessera-opt -ttgir-assign-latencies=num-stages=4 | FileCheck %s --check-prefix=CPU
@@ -20,6 +21,10 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
 // CHECK: local_alloc {{.*}}tt.latency = 1
 // CHECK-NOT: tt.latency
 // CHECK: scf.yield
+// With room for a fourth buffer the copy runs a stage earlier.
+// ROOM-LABEL: @product
+// ROOM: tt.load {{.*}}tt.latency = 3
+// ROOM: scf.yield
 // TWO-LABEL: @product
 // TWO: tt.load {{.*}}tt.latency = 1
 // TWO: tt.load {{.*}}tt.latency = 1

@@ -12,7 +12,6 @@ struct TargetModel {
     WarpGroup, ///< also: four warps multiply tiles in shared memory, asynchronously (wgmma)
   };
   MatrixUnit matrixUnit = MatrixUnit::None;
-  unsigned computeCapability = 0; ///< NVIDIA: 80 for sm_80; 0 elsewhere
   unsigned minAsyncCopyBytes = 0; ///< narrowest copy of a lane from global to shared memory; 0: there are none
   unsigned maxAsyncCopyBytes = 0;
   bool fp8Mma = false;    ///< matrix instructions take fp8; else fp8 operands become f16 (both formats fit in it)
