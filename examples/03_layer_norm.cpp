@@ -35,7 +35,8 @@ const auto forward =
       auto rs = tl::rsqrt(tl::sum(d * d, 0) / n + eps);
       tl::store(mean + row, mu);
       tl::store(rstd + row, rs);
-      tl::store(y + row * cols + col, d * rs * tl::load(w + col, in) + tl::load(b + col, in), in);
+      auto scaled = d * rs * tl::load(w + col, in); // a statement of its own: b is loaded when w has been used
+      tl::store(y + row * cols + col, scaled + tl::load(b + col, in), in);
     });
 
 const auto backward_rows =

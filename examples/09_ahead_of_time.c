@@ -1,5 +1,5 @@
 /* Kernels compiled when this program was built, called from C. It runs where there is neither a compiler nor LLVM, on the
- * first CUDA device if there is one, and on the CPU. The kernels are in 09_ahead_of_time_kernels.cpp.
+ * first GPU if there is one, and on the CPU. The kernels are in 09_ahead_of_time_kernels.cpp.
  *
  *     LD_DEBUG=libs 09_ahead_of_time    shows what is loaded
  */
@@ -54,17 +54,22 @@ static int run(tessera_stream s, int cols) {
   CHECK(tessera_release(s.device, x));
   CHECK(tessera_release(s.device, y));
   free(host), free(result);
-  printf("softmax of rows of %d on %s: error %.1e\n", cols, s.device < 0 ? "the CPU" : "cuda:0", worst);
+  const char *target;
+  CHECK(tessera_target_of(s.device, &target));
+  printf("softmax of rows of %d on device %d (%s): error %.1e%s\n", cols, s.device, target, worst,
+         worst < 1e-6 ? "" : ": WRONG");
   return worst < 1e-6;
 }
 
-/* --target=cpu or --target=cuda for one of them; 77 says that there is no such device. */
+/* --target=cpu, cuda or hip for one of them, =hip:gfx942 and so on too; 77 says that there is no such device. */
 int main(int argc, char **argv) {
   const char *target = argc > 1 && !strncmp(argv[1], "--target=", 9) ? argv[1] + 9 : "";
   int devices = 0, right = 1, ran = 0;
   CHECK(tessera_count_devices(&devices));
-  for (int device = devices > 0 ? 0 : -1; device >= -1; --device) {
-    if (*target && strcmp(target, device < 0 ? "cpu" : "cuda"))
+  for (int device = devices - 1; device >= -1; --device) {
+    const char *runs;
+    CHECK(tessera_target_of(device, &runs));
+    if (*target ? strncmp(runs, target, strlen(target)) : device > 0)
       continue;
     tessera_stream s;
     CHECK(tessera_create_stream(device, &s));

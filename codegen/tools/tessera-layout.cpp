@@ -168,7 +168,7 @@ static void printTransfer(const LinearLayout &tile, const LinearLayout &memory, 
 static bool printWgmma(const LinearLayout &memory) {
   auto operand = wgmmaDim > 1 || !llvm::isPowerOf2_32(extent)
                      ? std::nullopt
-                     : planWgmmaOperand(memory, wgmmaDim, extent, elementBytes);
+                     : planWarpGroupOperand(memory, wgmmaDim, extent, elementBytes);
   if (!operand) {
     fail("wgmma cannot read this memory along dimension " + llvm::Twine(wgmmaDim));
     return false;

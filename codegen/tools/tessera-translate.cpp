@@ -18,7 +18,7 @@ static cl::opt<std::string> output("o", cl::desc("Where to write the stage"), cl
                                    cl::cat(category));
 static cl::opt<std::string> targetName("target", cl::desc("cpu, cpu:emulate=ARCH or cuda:ARCH"),
                                        cl::init("cuda:sm_90a"), cl::cat(category));
-static cl::opt<std::string> emit("emit", cl::desc("ttir, ttgir, llir, ptx, cubin, asm or obj; default: the last"),
+static cl::opt<std::string> emit("emit", cl::desc("ttir, ttgir, llir, ptx, cubin, amdgcn, hsaco, asm or obj; default: the last"),
                                  cl::cat(category));
 static cl::opt<int> numWarps("num-warps", cl::desc("Warps of a program"), cl::init(0), cl::cat(category));
 static cl::opt<int> numStages("num-stages", cl::desc("Software pipelining depth"), cl::init(0), cl::cat(category));
@@ -50,19 +50,22 @@ static int translate() {
   options.count_traffic = countTraffic;
   tessera::ir_module module =
       tessera::parse_ir({text.data(), text.size()}, input == "-" ? "<stdin>" : input.getValue());
+  // lld, which makes code objects, resets all options of the process.
+  std::string path = output;
+  bool wantsTimes = times;
   tessera::compiled_kernel kernel = tessera::compile(module, target, options, emit.getValue());
 
   std::error_code failed;
-  llvm::raw_fd_ostream stream(output, failed);
+  llvm::raw_fd_ostream stream(path, failed);
   if (!failed)
     stream << kernel.stages.back().second;
   stream.close();
   if (failed || stream.has_error()) {
     stream.clear_error(); // else the destructor ends the process
-    llvm::errs() << "tessera-translate: cannot write " << output << '\n';
+    llvm::errs() << "tessera-translate: cannot write " << path << '\n';
     return 1;
   }
-  if (times) {
+  if (wantsTimes) {
     double total = 0;
     for (auto &[name, milliseconds] : kernel.times) {
       llvm::errs() << fmt::format("{:32} {:9.3f} ms\n", name, milliseconds);

@@ -169,20 +169,23 @@ std::array<handle, 2> reduce_index(bool maximum, dtype t, handle x, int axis, bo
                 ic = block->getArgument(3);
     auto both = [&](Value p, Value q) { return s.fold<arith::AndIOp>(loc, p, q); };
     auto either = [&](Value p, Value q) { return s.fold<arith::OrIOp>(loc, p, q); };
-    Value better, equal;
+    Value better, no_worse;
     if (is_float(t)) {
       auto cmp = [&](arith::CmpFPredicate p, Value l, Value q) { return s.fold<arith::CmpFOp>(loc, p, l, q); };
       using P = arith::CmpFPredicate;
-      const Value a_nan = cmp(P::UNO, a, a), c_nan = cmp(P::UNO, c, c), a_number = cmp(P::ORD, a, a);
-      better = either(cmp(maximum ? P::OGT : P::OLT, a, c), both(a_number, c_nan));
-      equal = either(cmp(P::OEQ, a, c), both(a_nan, c_nan));
+      const Value c_nan = cmp(P::UNO, c, c);
+      better = either(cmp(maximum ? P::OGT : P::OLT, a, c), both(cmp(P::ORD, a, a), c_nan));
+      no_worse = either(cmp(maximum ? P::OGE : P::OLE, a, c), c_nan);
     } else {
       using P = arith::CmpIPredicate;
-      const P p = is_signed(t) ? maximum ? P::sgt : P::slt : maximum ? P::ugt : P::ult;
-      better = s.fold<arith::CmpIOp>(loc, p, a, c);
-      equal = s.fold<arith::CmpIOp>(loc, P::eq, a, c);
+      const P more = is_signed(t) ? P::sgt : P::ugt, less = is_signed(t) ? P::slt : P::ult;
+      better = s.fold<arith::CmpIOp>(loc, maximum ? more : less, a, c);
+      const P at_least = is_signed(t) ? P::sge : P::uge, at_most = is_signed(t) ? P::sle : P::ule;
+      no_worse = s.fold<arith::CmpIOp>(loc, maximum ? at_least : at_most, a, c);
     }
-    const Value left = either(better, both(equal, s.fold<arith::CmpIOp>(loc, arith::CmpIPredicate::slt, ia, ic)));
+    // A select, not logic: where the order of the indices is known, one of the two is all that is left.
+    const Value left =
+        s.fold<arith::SelectOp>(loc, s.fold<arith::CmpIOp>(loc, arith::CmpIPredicate::slt, ia, ic), no_worse, better);
     return SmallVector<Value>{s.fold<arith::SelectOp>(loc, left, a, c), s.fold<arith::SelectOp>(loc, left, ia, ic)};
   });
   return {s.make(out[0]), s.make(out[1])};

@@ -112,6 +112,8 @@ session::session(const char *name, std::span<const param_type> types, std::span<
     NamedAttrList list;
     if (spec(i).divisible_by_16 && (types[i].pointer || is_integer(types[i].element)))
       list.append("tt.divisibility", b.getI32IntegerAttr(16));
+    if (spec(i).below_2g && types[i].pointer)
+      list.append("tt.pointer_range", b.getI32IntegerAttr(32));
     attributes.push_back(list.getDictionary(b.getContext()));
   }
   s.function = tt::FuncOp::create(b, loc, name, b.getFunctionType(inputs, {}), ArrayRef<NamedAttribute>{}, attributes);

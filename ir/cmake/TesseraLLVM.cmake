@@ -41,9 +41,17 @@ else()
   llvm_map_components_to_libnames(llvm_libraries
     core support irreader linker bitreader bitwriter passes target targetparser analysis transformutils ipo scalaropts vectorize
     orcjit executionengine jitlink orctargetprocess object mc asmparser
+    option debuginfodwarf binaryformat demangle # what lld needs
     nvptxcodegen nvptxdesc nvptxinfo amdgpucodegen amdgpudesc amdgpuinfo amdgpuasmparser x86codegen x86desc x86info x86asmparser x86disassembler)
   target_link_libraries(tessera_llvm INTERFACE ${mlir_roots} ${llvm_libraries})
 endif()
+
+# lld as a library, always static: it makes the code objects of AMD GPUs.
+find_library(TESSERA_LLD_ELF lldELF HINTS ${LLVM_LIBRARY_DIR} REQUIRED)
+find_library(TESSERA_LLD_COMMON lldCommon HINTS ${LLVM_LIBRARY_DIR} REQUIRED)
+add_library(tessera_lld INTERFACE)
+add_library(tessera::lld ALIAS tessera_lld)
+target_link_libraries(tessera_lld INTERFACE ${TESSERA_LLD_ELF} ${TESSERA_LLD_COMMON} tessera::llvm z zstd)
 
 find_program(TESSERA_LLD NAMES ld.lld-22 ld.lld HINTS ${LLVM_TOOLS_BINARY_DIR})
 if(TESSERA_LLD)

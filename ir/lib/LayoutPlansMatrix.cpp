@@ -147,29 +147,55 @@ unsigned bankConflicts(const MatrixAccess &access, unsigned elementBytes, const 
   return 1u << conflictBits(access.rowOffset.bases(HwDim::Lane).take_front(3), rowBytes, elementBytes, model);
 }
 
+/// Lane offsets such that the lanes of a phase come first.
+static Vecs inPhases(ArrayRef<Vec> lanes, unsigned accessBytes, bool load, const SharedMemoryModel &model) {
+  if (!load || accessBytes != 16 || model.wideLoadLanes.empty())
+    return Vecs(lanes);
+  Span seen;
+  Vecs result;
+  SmallVector<unsigned> masks(ArrayRef<unsigned>(model.wideLoadLanes));
+  for (unsigned bit = 0; bit < lanes.size(); ++bit)
+    masks.push_back(1u << bit);
+  for (unsigned mask : masks) {
+    if (mask >> lanes.size() || !seen.add(mask))
+      continue;
+    Vec offset = 0;
+    for (unsigned bit = 0; bit < lanes.size(); ++bit)
+      offset ^= mask >> bit & 1 ? lanes[bit] : 0;
+    result.push_back(offset);
+  }
+  return result;
+}
+
+SharedAccessCost sharedAccessCost(const LinearLayout &distributed, const LinearLayout &memory, unsigned elementBytes,
+                                  bool load, const SharedMemoryModel &model) {
+  LinearLayout offsets = distributed.within(memory.shape()).toMemory(memory);
+  ArrayRef<Vec> registers = offsets.bases(HwDim::Register);
+  unsigned vecBits = 0;
+  for (; (elementBytes << vecBits) < model.maxVectorBytes; ++vecBits) {
+    Vec step = Vec(1) << vecBits;
+    auto moves = [&](Vec offset) { return (offset & step) != 0; };
+    if (!is_contained(registers, step) || count_if(registers, moves) != 1 || any_of(offsets.bases(HwDim::Lane), moves) ||
+        any_of(offsets.bases(HwDim::Warp), moves))
+      break;
+  }
+  unsigned vecBytes = elementBytes << vecBits;
+  Vecs lanes = inPhases(offsets.bases(HwDim::Lane), vecBytes, load, model);
+  unsigned phases = lanes.size() - phaseBits(lanes.size(), vecBytes, model), accesses = registers.size() - vecBits;
+  return {1u << accesses, 1u << (accesses + phases + conflictBits(lanes, vecBytes, elementBytes, model))};
+}
+
 unsigned sharedLoadWavefronts(const LinearLayout &distributed, const LinearLayout &memory, unsigned elementBytes,
                               bool matrixLoad, const SharedMemoryModel &model) {
   if (matrixLoad)
     if (auto access = planMatrixLoad(distributed, memory, elementBytes))
       return access->instructions.size() * access->count * bankConflicts(*access, elementBytes, model);
-  LinearLayout offsets = distributed.within(memory.shape()).toMemory(memory);
-  ArrayRef<Vec> registers = offsets.bases(HwDim::Register), lanes = offsets.bases(HwDim::Lane);
-  unsigned vecBits = 0;
-  for (; (elementBytes << vecBits) < model.maxVectorBytes; ++vecBits) {
-    Vec step = Vec(1) << vecBits;
-    auto moves = [&](Vec offset) { return (offset & step) != 0; };
-    if (!is_contained(registers, step) || count_if(registers, moves) != 1 || any_of(lanes, moves) ||
-        any_of(offsets.bases(HwDim::Warp), moves))
-      break;
-  }
-  unsigned vecBytes = elementBytes << vecBits;
-  unsigned phases = lanes.size() - phaseBits(lanes.size(), vecBytes, model);
-  return 1u << (registers.size() - vecBits + phases + conflictBits(lanes, vecBytes, elementBytes, model));
+  return sharedAccessCost(distributed, memory, elementBytes, /*load=*/true, model).wavefronts;
 }
 
 // ---- wgmma ----------------------------------------------------------------------------------------------------------
 
-uint64_t WgmmaOperand::startBytes(ArrayRef<int64_t> coords) const {
+uint64_t WarpGroupOperand::startBytes(ArrayRef<int64_t> coords) const {
   LinearLayout first(memory.shape(), {{HwDim::Register, {memory.flat(coords)}}});
   return first.toMemory(memory).bases(HwDim::Register).front() * elementBytes;
 }
@@ -205,10 +231,10 @@ struct WgmmaMatcher {
     return true;
   }
 
-  std::optional<WgmmaOperand> match(unsigned swizzle, bool transposed) const {
+  std::optional<WarpGroupOperand> match(unsigned swizzle, bool transposed) const {
     unsigned width = std::max(swizzle, 16u), group = 8 * width; // bytes of a row, and of eight
     unsigned unit = swizzle ? group : 16;                       // what strides are multiples of
-    WgmmaOperand result;
+    WarpGroupOperand result;
     result.swizzleBytes = swizzle;
     result.transposed = transposed;
     std::optional<unsigned> leading, stride;
@@ -244,7 +270,7 @@ struct WgmmaMatcher {
 
 } // namespace
 
-std::optional<WgmmaOperand> planWgmmaOperand(const LinearLayout &memory, unsigned kDim, unsigned extent,
+std::optional<WarpGroupOperand> planWarpGroupOperand(const LinearLayout &memory, unsigned kDim, unsigned extent,
                                              unsigned elementBytes) {
   unsigned kElements = elementBytes ? 32 / elementBytes : 0;
   if (memory.rank() != 2 || kDim > 1 || elementBytes > 4 || kElements == 0 || memory.shape()[kDim] < kElements ||

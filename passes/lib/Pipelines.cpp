@@ -17,7 +17,7 @@ struct TtgirPipelineOptions : PassPipelineOptions<TtgirPipelineOptions> {
   Option<int> numWarps{*this, "num-warps", llvm::cl::desc("warps of a program"), llvm::cl::init(4)};
   Option<int> threadsPerWarp{*this, "threads-per-warp", llvm::cl::desc("lanes of a warp"), llvm::cl::init(32)};
   Option<int> numCtas{*this, "num-ctas", llvm::cl::desc("programs of a cluster"), llvm::cl::init(1)};
-  Option<std::string> target{*this, "target", llvm::cl::desc("what ttg.target says"), llvm::cl::init("cuda:90")};
+  Option<std::string> target{*this, "target", llvm::cl::desc("what ttg.target says"), llvm::cl::init(TargetModel::defaultName)};
   Option<unsigned> maxVectorBits{*this, "max-vector-bits", llvm::cl::desc("widest access of a thread"),
                                  llvm::cl::init(128)};
   Option<bool> wideLanes{*this, "wide-lanes", llvm::cl::desc("lanes are one vector register"), llvm::cl::init(false)};

@@ -1,4 +1,4 @@
-# tessera_add_kernels(NAME SOURCES export.cpp… TARGETS cuda:sm_90a cpu…)
+# tessera_add_kernels(NAME SOURCES export.cpp… TARGETS cuda:sm_90a hip:gfx942 cpu…)
 #
 # Builds the sources, which list kernels with TESSERA_EXPORT_KERNELS, into a program, runs it, and makes of its output the
 # static library NAME with the header NAME.h. What links NAME needs libtessera-launch.so, but neither libtessera.so nor LLVM.

@@ -13,6 +13,7 @@
 #include <map>
 #include <mutex>
 #include <numeric>
+#include <sys/ioctl.h>
 #include <thread>
 #include <unistd.h>
 
@@ -81,8 +82,11 @@ json to_json(const tuning_report &r) {
           {"best", r.best},     {"seconds", r.seconds}, {"from_cache", r.from_cache}, {"trials", std::move(trials)}};
 }
 
+/// As text; names that are no UTF-8 lose what is wrong in them.
+std::string dump(const json &j, int indent) { return j.dump(indent, ' ', false, json::error_handler_t::replace); }
+
 /// Fills in what an earlier process measured; false where the text is no report of these trials.
-bool read_report(tuning_report &r, std::string_view text) {
+bool read_report(tuning_report &r, std::string_view text) try {
   const json j = json::parse(text, nullptr, false);
   if (!j.is_object() || !j.contains("trials") || !j["trials"].is_array() || j["trials"].size() != r.trials.size())
     return false;
@@ -102,6 +106,8 @@ bool read_report(tuning_report &r, std::string_view text) {
     to.skipped = t.value("skipped", "");
   }
   return r.best >= 0 && std::size_t(r.best) < r.trials.size() && r.trials[std::size_t(r.best)].measured();
+} catch (const json::exception &) { // a text where a number should be
+  return false;
 }
 
 /// The order of a table: measured ones by time, then those left early, then the rest.
@@ -127,8 +133,17 @@ public:
       return;
     constexpr std::size_t width = 24;
     const std::size_t full = all ? done * width / all : width;
-    fmt::print(stderr, "\r\033[K{:#<{}}{:.<{}} {}/{} {} {}{}", "", full, "", width - full, done, all, doing, title(),
-               best());
+    std::string line =
+        fmt::format("{:#<{}}{:.<{}} {}/{} {} {}{}", "", full, "", width - full, done, all, doing, title(), best());
+    // A line that the terminal breaks could not be redrawn.
+    winsize window{};
+    const std::size_t most = ioctl(2, TIOCGWINSZ, &window) == 0 && window.ws_col > 1 ? window.ws_col - 1u : 79;
+    if (line.size() > most) {
+      line.resize(most);
+      while (!line.empty() && (line.back() & 0x80)) // not half a character
+        line.pop_back();
+    }
+    fmt::print(stderr, "\r\033[K{}", line);
     std::fflush(stderr);
   }
   ~progress() {
@@ -214,7 +229,7 @@ std::string tuning_report::table() const {
   for (const tuning_trial *t : ranked(*this)) {
     text += fmt::format("{} {:<{}}  ", best >= 0 && t == &trials[std::size_t(best)] ? '*' : ' ', text_of(*t), width);
     if (t->measured())
-      text += fmt::format("{:>10.4g} {:>7.2f}x ", t->median_ms, t->median_ms / fastest);
+      text += fmt::format("{:>10.4g} {:>7.2f}x ", t->median_ms, fastest > 0 ? t->median_ms / fastest : 1.0);
     if (t->measured() && t->registers >= 0)
       text += fmt::format("{:>5} {:>7} {:>10}", t->registers, t->spills, t->shared_bytes);
     else if (t->measured())
@@ -228,7 +243,7 @@ std::string tuning_report::table() const {
   return text;
 }
 
-std::string tuning_report::json() const { return to_json(*this).dump(2); }
+std::string tuning_report::json() const { return dump(to_json(*this), 2); }
 
 // ---- tuner ----------------------------------------------------------------------------------------------------------
 
@@ -250,7 +265,12 @@ struct tuner::impl {
   publish_table<entry> found; // read without a lock
   std::mutex lock;            // guards what follows, and insertion into `found`
   std::vector<std::unique_ptr<entry>> owned;
-  std::map<std::pair<const device_impl *, std::vector<std::uint64_t>>, std::unique_ptr<std::mutex>> at_work;
+  /// Held by the thread that tunes for a key; recursive, so that one that comes back from a hook is told so.
+  struct place {
+    std::recursive_mutex lock;
+    bool taken = false;
+  };
+  std::map<std::pair<const device_impl *, std::vector<std::uint64_t>>, std::unique_ptr<place>> at_work;
 
   impl(const kernel_core &core, std::span<const param_type> types, settings s)
       : core(core), types(types.begin(), types.end()), set(std::move(s)), names(words(set.arguments)) {
@@ -309,15 +329,16 @@ struct tuner::impl {
 
 namespace {
 
-/// One measurement at a time on a device; the CPU and all that it emulates are one device.
-std::mutex &measuring(const device_impl &d) {
+/// One thread measures at a time on a device; the CPU and all that it emulates are one device. Recursive: a hook may
+/// call another kernel that is tuned.
+std::recursive_mutex &measuring(const device_impl &d) {
   static std::mutex lock;
-  static auto *mutexes = new std::map<int, std::mutex>;
+  static auto *mutexes = new std::map<int, std::recursive_mutex>;
   std::lock_guard guard(lock);
   return (*mutexes)[d.memory_space];
 }
 
-/// Copies of what trial runs change.
+/// Copies of what trial runs change. Afterwards memory is as before them, and zero where it is to be reset.
 class keeper {
 public:
   keeper(const tuner::call &c, const std::vector<std::string> &names, const std::vector<std::size_t> &zeroed,
@@ -345,6 +366,22 @@ public:
     for (std::size_t i : restored)
       part(i, true);
   }
+  keeper(const keeper &) = delete;
+  void finish() {
+    if (!parts_.empty()) {
+      restore();
+      call_.s.synchronize(); // before the copies go
+    }
+    finished_ = true;
+  }
+  /// Where a hook throws, too. A device that is lost restores nothing, which is what was thrown then.
+  ~keeper() {
+    if (!finished_)
+      try {
+        finish();
+      } catch (const error &) {
+      }
+  }
   /// Everything as before the first run, after the work given to the stream so far.
   void restore() const {
     const unsigned char zero = 0;
@@ -363,6 +400,7 @@ private:
   };
   const tuner::call &call_;
   std::vector<part> parts_;
+  bool finished_ = false;
 };
 
 } // namespace
@@ -400,7 +438,7 @@ cache_key tuner::impl::disk_key(const call &c, const tuning_report &r,
     if (k.skip.empty())
       try {
         code = core.fingerprint(*k.variant, c.s.device(), c.args.spec);
-      } catch (const error &) { // it will be skipped for that
+      } catch (...) { // it will be skipped for that
       }
     text += fmt::format("{} | {} | {} | {} | {}\n", text_of(r.trials[i]), code, k.skip, k.model, i);
   }
@@ -436,9 +474,12 @@ void tuner::impl::compile(const call &c, tuning_report &r, const std::vector<tun
         for (auto &time : h.times())
           t.compile_ms += time.milliseconds;
         t.registers = h.registers(), t.spills = h.spills(), t.shared_bytes = h.shared_bytes();
-      } catch (const std::exception &e) {
-        auto *known = dynamic_cast<const error *>(&e);
-        t.skipped = known ? fmt::format("{} error: {}", name(known->stage()), known->message()) : e.what();
+      } catch (const error &e) {
+        t.skipped = fmt::format("{} error: {}", name(e.stage()), e.message());
+      } catch (const std::exception &e) { // of the kernel's lambda
+        t.skipped = fmt::format("its lambda throws: {}", e.what());
+      } catch (...) {
+        t.skipped = "its lambda throws";
       }
       std::lock_guard guard(showing);
       p.step("compiling", ++done, todo.size());
@@ -447,32 +488,42 @@ void tuner::impl::compile(const call &c, tuning_report &r, const std::vector<tun
   const unsigned threads = set.compile_threads > 0 ? unsigned(set.compile_threads) : cpu_threads();
   std::vector<std::jthread> helpers;
   for (std::size_t t = 1; t < std::min<std::size_t>(threads, todo.size()); ++t)
-    helpers.emplace_back(work);
+    try {
+      helpers.emplace_back(work);
+    } catch (const std::system_error &) { // no more threads: those there are do it
+      break;
+    }
   work();
 }
 
 void tuner::impl::measure(const call &c, tuning_report &r, const std::vector<tuning_candidate> &candidates,
                           progress &p) const {
   std::lock_guard alone(measuring(c.s.impl()));
-  const keeper kept(c, names, zeroed, restored);
+  keeper kept(c, names, zeroed, restored);
+  bool in_hook = false;
+  auto call_hook = [&](const std::function<void()> &hook) {
+    if (!hook)
+      return;
+    in_hook = true;
+    hook();
+    in_hook = false;
+  };
   std::vector<std::uint64_t> values(types.size() + 1);
   auto time = [&](std::size_t i, const bench_options &o) {
     auto &k = candidates[i];
     bench_options with_setup = o;
     with_setup.setup = [&] {
       kept.restore();
-      if (k.before)
-        k.before();
+      call_hook(k.before);
     };
+    with_setup.finish = [&] { call_hook(k.after); };
     return bench(
         c.s,
         [&] {
           std::copy_n(c.args.values, types.size(), values.begin()); // a launch may translate addresses
           launch_args args = c.args;
           args.values = values.data();
-          core.launch(*k.variant, c.s, k.programs, args, c.where);
-          if (k.after)
-            k.after();
+          core.launch(*k.variant, c.s, k.programs, args, c.where, c.how);
         },
         with_setup);
   };
@@ -512,8 +563,8 @@ void tuner::impl::measure(const call &c, tuning_report &r, const std::vector<tun
       if (r.trials[i].median_ms < best_time())
         r.best = int(i);
     } catch (const error &e) {
-      if (e.stage() == stage::execute && !c.s.device().is_cpu())
-        throw; // the device is lost
+      if (in_hook || (e.stage() == stage::execute && !c.s.device().is_cpu()))
+        throw; // the user's, or the device is lost
       r.trials[i].skipped = fmt::format("{} error: {}", name(e.stage()), e.message());
     }
   }
@@ -530,8 +581,7 @@ void tuner::impl::measure(const call &c, tuning_report &r, const std::vector<tun
       note(i, time(i, longer));
     r.best = int(*std::ranges::min_element(close, {}, [&](std::size_t i) { return r.trials[i].median_ms; }));
   }
-  kept.restore();
-  c.s.synchronize(); // before the copies go
+  kept.finish();
 }
 
 tuner::tuner(const kernel_core &core, std::span<const param_type> types, settings s)
@@ -553,17 +603,29 @@ const tuner::choice &tuner::tune(const call &c, const std::function<std::vector<
   std::vector<std::uint64_t> key;
   for (std::size_t i : m.key)
     key.push_back(c.args.values[i]);
-  std::mutex *mine;
+  impl::place *mine;
   {
     std::lock_guard guard(m.lock);
     auto &slot = m.at_work[{d, key}];
     if (!slot)
-      slot = std::make_unique<std::mutex>();
+      slot = std::make_unique<impl::place>();
     mine = slot.get();
   }
-  std::lock_guard one_at_a_time(*mine);
-  if (const choice *done = find(c.s, c.args.values)) // another thread was first
+  std::lock_guard one_at_a_time(mine->lock);
+  if (const choice *done = find(c.s, c.args.values)) { // another thread was first
+    keeper(c, m.names, m.zeroed, {}).finish();
     return *done;
+  }
+  if (mine->taken)
+    throw error(stage::launch,
+                fmt::format("kernel '{}' is called for a key that it is being tuned for, by a hook of that tuning",
+                            m.core.name()),
+                {c.where.file, c.where.line, 0});
+  mine->taken = true;
+  struct leaving {
+    bool &taken;
+    ~leaving() { taken = false; }
+  } leaving{mine->taken};
 
   const auto began = std::chrono::steady_clock::now();
   const std::vector<tuning_candidate> candidates = make();
@@ -588,10 +650,14 @@ const tuner::choice &tuner::tune(const call &c, const std::function<std::vector<
     return true;
   };
   bool found_on_disk = known();
+  if (found_on_disk)
+    keeper(c, m.names, m.zeroed, {}).finish();
   disk_cache::claim_guard claim; // processes that measure at once would measure one another
   if (!found_on_disk && stored_as && !refresh) {
     claim = disk->claim(*stored_as);
     found_on_disk = claim.waited() && known();
+    if (found_on_disk)
+      keeper(c, m.names, m.zeroed, {}).finish();
   }
   if (!found_on_disk) {
     {
@@ -611,7 +677,7 @@ const tuner::choice &tuner::tune(const call &c, const std::function<std::vector<
                   {c.where.file, c.where.line, 0});
     }
     if (stored_as)
-      store_on_disk(*disk, *stored_as, to_json(r).dump());
+      store_on_disk(*disk, *stored_as, dump(to_json(r), -1));
   }
   e->found.best = r.best;
   e->found.variant = candidates[std::size_t(r.best)].variant;

@@ -43,6 +43,8 @@ bench_result bench(const stream &s, const std::function<void()> &work, const ben
       o.setup();
     work();
     s.synchronize();
+    if (o.finish)
+      o.finish();
   };
 
   // The first run may compile; the next ones say how many fit into the time. What comes between runs may take longer
@@ -57,7 +59,10 @@ bench_result bench(const stream &s, const std::function<void()> &work, const ben
     const auto flushed = clock::now();
     work();
     s.synchronize();
-    of_runs += ms_since(flushed), in_all += ms_since(start);
+    of_runs += ms_since(flushed);
+    if (o.finish)
+      o.finish();
+    in_all += ms_since(start);
   } while (++tries < 5 && in_all < o.measure_ms);
 
   const auto began_warmup = clock::now();
@@ -66,7 +71,8 @@ bench_result bench(const stream &s, const std::function<void()> &work, const ben
 
   const double fitting =
       std::min(o.measure_ms / std::max(of_runs / tries, 1e-3), 5 * o.measure_ms / std::max(in_all / tries, 1e-3));
-  const int runs = std::clamp(int(std::min(fitting, 1e6)), std::max(o.min_runs, 1), std::max(o.max_runs, 1));
+  const int most = std::max(o.max_runs, 1);
+  const int runs = std::clamp(int(fitting > 0 ? std::min(fitting, 1e6) : 1.0), std::clamp(o.min_runs, 1, most), most);
   std::vector<double> times;
   if (s.device().is_cpu()) {
     for (int i = 0; i < runs; ++i) {
@@ -74,6 +80,8 @@ bench_result bench(const stream &s, const std::function<void()> &work, const ben
       const auto start = clock::now();
       work();
       times.push_back(ms_since(start));
+      if (o.finish)
+        o.finish();
     }
   } else {
     // Give the device all runs at once, or the host's pauses would be measured.
@@ -85,6 +93,8 @@ bench_result bench(const stream &s, const std::function<void()> &work, const ben
       starts[i].record(s);
       work();
       stops[i].record(s);
+      if (o.finish)
+        o.finish();
     }
     s.synchronize();
     for (int i = 0; i < runs; ++i)

@@ -29,7 +29,13 @@ struct cli::impl {
     app.add_flag("--autotune", autotune, "search the configurations for the fastest (kept on disk) and show them");
     app.add_flag("--bench", bench, "measure");
     app.add_option("--json", json_file, "write the measurements, and what --autotune tried, to this file");
-    app.add_option("--plot", plot_file, "write the sweep of the measurements to this file: .svg, .csv or .json")->needs("--bench");
+    app.add_option("--plot", plot_file, "write the sweep of the measurements to this file: .svg, .png, .csv or .json")
+        ->needs("--bench")
+        ->check([](const std::string &file) { // now, not when all is measured
+          const std::string_view form = std::string_view(file).substr(std::min(file.rfind('.'), file.size()));
+          const bool known = form == ".svg" || form == ".png" || form == ".csv" || form == ".json";
+          return known ? "" : "'" + file + "' ends with none of .svg, .png, .csv, .json";
+        });
   }
 
   void write_json() const {
@@ -39,7 +45,8 @@ struct cli::impl {
     if (!tunings.empty())
       document["autotune"] = tunings;
     std::ofstream out(json_file);
-    if (!(out << document.dump(2) << '\n').flush())
+    const auto as_utf8 = nlohmann::ordered_json::error_handler_t::replace;
+    if (!(out << document.dump(2, ' ', false, as_utf8) << '\n').flush())
       throw error(stage::launch, fmt::format("the file {} cannot be written", json_file));
   }
 };
@@ -100,12 +107,16 @@ tessera::target cli::target() const {
   const std::string &text = impl_->target;
   if (text == "auto")
     return tessera::device::best().target();
-  const bool ordinal = text.starts_with("cuda:") && text.find_first_not_of("0123456789", 5) == text.npos;
-  if (text == "cuda" || ordinal) {
+  for (const auto &[vendor, usual] : {std::pair(std::string("cuda"), tessera::target{target_kind::cuda, "sm_90a"}),
+                                      std::pair(std::string("hip"), tessera::target{target_kind::hip, "gfx942"})}) {
+    const bool ordinal = text.starts_with(vendor + ":") && text.size() > vendor.size() + 1 &&
+                         text.find_first_not_of("0123456789", vendor.size() + 1) == text.npos;
+    if (text != vendor && !ordinal)
+      continue;
     for (auto &d : tessera::device::all())
-      if (d.target().kind == target_kind::cuda)
+      if (d.target().kind == usual.kind)
         return tessera::device::open(text).target();
-    return {target_kind::cuda, "sm_90a"};
+    return usual;
   }
   return parse_target(text);
 }
@@ -153,7 +164,7 @@ void cli::plot(const std::string &title, const std::string &x_label, const std::
                std::vector<plot_line> lines) {
   if (impl_->plot_file.empty())
     return;
-  write_svg_plot(impl_->plot_file, title, x_label, y_label, lines);
+  write_plot(impl_->plot_file, title, x_label, y_label, lines);
   impl_->plotted = true;
   fmt::print("plot: {}\n", impl_->plot_file);
 }

@@ -1,5 +1,6 @@
 // The CPU as a device: memory is the host's, work is done when it is given, kernels run on the thread pool of lib/cpu.
 #include "cuda/driver.h"
+#include "hip/driver.h"
 #include "device_impl.h"
 
 #include <chrono>
@@ -81,11 +82,11 @@ public:
   std::size_t free_bytes() override { return page_bytes(_SC_AVPHYS_PAGES); }
 
   bool usable_pointer(std::uint64_t &address, std::string &why) override {
-    if (cuda::is_device_only(address)) {
-      why = "is memory of a CUDA device, which the CPU cannot read; copy it to a buffer of the CPU device";
-      return false;
-    }
-    return true;
+    const char *vendor = cuda::is_device_only(address) ? "CUDA" : hip::is_device_only(address) ? "HIP" : nullptr;
+    if (vendor)
+      why = fmt::format("is memory of a {} device, which the CPU cannot read; copy it to a buffer of the CPU device",
+                        vendor);
+    return !vendor;
   }
 
   void *create_stream() override { return nullptr; }

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -18,8 +19,14 @@ namespace {
 // Devices are never destroyed: kernels and buffers at namespace scope may outlive every static object here.
 struct registry {
   std::mutex lock;
-  std::vector<std::unique_ptr<detail::device_impl>> gpus = detail::make_cuda_devices();
+  std::vector<std::unique_ptr<detail::device_impl>> gpus; // in the order of device::all()
   std::map<std::string, std::unique_ptr<detail::device_impl>> others; // CPU devices, GPUs with a target named
+
+  registry() {
+    for (auto make : {detail::make_cuda_devices, detail::make_hip_devices})
+      for (auto &device : make())
+        gpus.push_back(std::move(device));
+  }
 
   detail::device_impl &cpu(const target &t) {
     std::lock_guard guard(lock);
@@ -35,14 +42,46 @@ registry &all_devices() {
   return *r;
 }
 
-std::string found() {
-  auto &gpus = all_devices().gpus;
-  if (gpus.empty())
-    return fmt::format("this machine has the CPU only ({})", detail::why_no_cuda_device());
-  std::string text = "this machine has the CPU";
-  for (auto &g : gpus)
-    text += fmt::format(", cuda:{} ({}, {})", g->properties.index, g->properties.name, g->properties.arch);
-  return text;
+struct vendor {
+  target_kind kind;
+  std::string_view name;
+  std::string (*why_missing)(bool none);
+  int (*ordinal_of_stream)(void *);
+};
+constexpr vendor vendors[] = {
+    {target_kind::cuda, "cuda", detail::why_no_cuda_device, detail::cuda_ordinal_of_stream},
+    {target_kind::hip, "hip", detail::why_no_hip_device, detail::hip_ordinal_of_stream},
+};
+
+/// The GPUs of one vendor, in the order of their ordinals.
+std::vector<detail::device_impl *> gpus_of(target_kind kind) {
+  std::vector<detail::device_impl *> found;
+  for (auto &g : all_devices().gpus)
+    if (g->target.kind == kind)
+      found.push_back(g.get());
+  return found;
+}
+
+/// What there is, and why there is no more of `asked`, or of any vendor.
+std::string found(std::optional<target_kind> asked) {
+  std::string text, missing;
+  for (const vendor &v : vendors) {
+    const auto gpus = gpus_of(v.kind);
+    for (auto *g : gpus)
+      text += fmt::format(", {}:{} ({}, {})", v.name, g->properties.index, g->properties.name, g->properties.arch);
+    if (!asked || v.kind == *asked)
+      if (const std::string why = v.why_missing(gpus.empty()); !why.empty())
+        missing += (missing.empty() ? "" : "; ") + why;
+  }
+  return fmt::format("this machine has the CPU{}{}", text.empty() ? " only" : text,
+                     missing.empty() ? "" : fmt::format(" ({})", missing));
+}
+
+detail::device_impl &gpu_at(const vendor &v, int index) {
+  for (auto *g : gpus_of(v.kind))
+    if (g->properties.index == index)
+      return *g;
+  throw error(stage::launch, fmt::format("there is no device {}:{}; {}", v.name, index, found(v.kind)));
 }
 
 } // namespace
@@ -58,36 +97,38 @@ std::vector<device> device::all() {
 device device::best() { return all().front(); }
 device device::cpu() { return device(all_devices().cpu({target_kind::cpu, ""})); }
 
-device device::cuda(int index) {
-  auto &gpus = all_devices().gpus;
-  if (index < 0 || static_cast<std::size_t>(index) >= gpus.size())
-    throw error(stage::launch, fmt::format("there is no device cuda:{}; {}", index, found()));
-  return device(*gpus[index]);
-}
+device device::cuda(int index) { return device(gpu_at(vendors[0], index)); }
+device device::hip(int index) { return device(gpu_at(vendors[1], index)); }
 
 device device::open(std::string_view text) {
   if (text == "auto")
     return best();
-  if (text == "cuda")
-    return cuda(0);
-  if (text.starts_with("cuda:") && text.size() > 5 && text.find_first_not_of("0123456789", 5) == text.npos)
-    return cuda(text.size() > 9 ? -1 : std::stoi(std::string(text.substr(5))));
+  for (const vendor &v : vendors) {
+    if (!text.starts_with(v.name))
+      continue;
+    std::string_view rest = text.substr(v.name.size());
+    if (rest.empty())
+      if (const auto gpus = gpus_of(v.kind); !gpus.empty())
+        return device(*gpus.front());
+    if (rest.empty() || (rest.size() > 1 && rest[0] == ':' && rest.find_first_not_of("0123456789", 1) == rest.npos))
+      return device(gpu_at(v, rest.empty() ? 0 : rest.size() > 5 ? -1 : std::stoi(std::string(rest.substr(1)))));
+  }
 
   const tessera::target t = parse_target(text);
-  if (t.kind == target_kind::cpu)
-    return device(all_devices().cpu(t));
-  if (t.kind != target_kind::cuda)
-    throw error(stage::launch,
-                fmt::format("kernels cannot be launched on '{}': devices are the CPU and CUDA GPUs; {}",
-                            text, found()));
   registry &r = all_devices();
+  if (t.kind == target_kind::cpu)
+    return device(r.cpu(t));
   std::lock_guard guard(r.lock);
   auto &slot = r.others[t.str()];
-  for (auto &g : r.gpus)
-    if (!slot)
-      slot = detail::make_cuda_device(*g, t.arch);
+  for (auto *g : gpus_of(t.kind)) { // the first that runs such code
+    if (slot)
+      break;
+    if (g->target == t)
+      return device(*g);
+    slot = g->for_arch(t.arch);
+  }
   if (!slot)
-    throw error(stage::launch, fmt::format("there is no device that runs code for '{}'; {}", text, found()));
+    throw error(stage::launch, fmt::format("there is no device that runs code for '{}'; {}", text, found(t.kind)));
   return device(*slot);
 }
 
@@ -109,8 +150,17 @@ stream stream::from_native(const tessera::device &d, void *native) {
   return {d.impl(), native, false};
 }
 stream stream::from_native(void *native) {
-  all_devices(); // opens the driver
-  return {device::cuda(detail::cuda_ordinal_of_stream(native)).impl(), native, false};
+  const vendor *owner = nullptr;
+  for (const vendor &v : vendors)
+    if (!gpus_of(v.kind).empty()) {
+      if (owner)
+        throw error(stage::launch, "this machine has GPUs of two vendors, and a native stream does not say whose it is: "
+                                   "name the device");
+      owner = &v;
+    }
+  if (!owner)
+    owner = &vendors[0]; // says why there is none
+  return {gpu_at(*owner, owner->ordinal_of_stream(native)), native, false};
 }
 stream::~stream() {
   if (owned_ && native_)
@@ -143,6 +193,8 @@ double event::elapsed_ms(const event &start) const { return impl_->elapsed_ms(st
 // ------------------------------------------------------------------------------------------------------------
 
 namespace detail {
+
+std::string what_machine_has() { return found({}); }
 
 raw_buffer::raw_buffer(const device &d, std::size_t bytes)
     : impl_(&d.impl()), data_(impl_->allocate(bytes ? bytes : 1)), bytes_(bytes), space_(impl_->memory_space) {}
@@ -180,6 +232,17 @@ void copy_within(device_impl &d, void *to, const void *from, std::size_t bytes, 
     d.copy_within(to, from, bytes, q);
   if (!s)
     d.synchronize(nullptr);
+}
+void copy_between(device_impl &to_device, void *to, device_impl &from_device, const void *from, std::size_t bytes,
+                  const stream *s) {
+  if (to_device.target.kind == from_device.target.kind)
+    return copy_within(to_device, to, from, bytes, s);
+  void *q = queue(to_device, s);
+  std::vector<std::byte> host(bytes);
+  copy_out(from_device, host.data(), from, bytes, nullptr);
+  if (bytes)
+    to_device.copy_in(to, host.data(), bytes, q);
+  to_device.synchronize(q); // before the host's copy goes
 }
 void fill(device_impl &d, void *to, const void *pattern, std::size_t width, std::size_t count, const stream *s) {
   void *q = queue(d, s);

@@ -1,5 +1,5 @@
 #pragma once
-// What the runtime asks of a device. The CPU and CUDA implement it; everything else is written once.
+// What the runtime asks of a device. The CPU, CUDA and HIP implement it; everything else is written once.
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -28,7 +28,7 @@ class device_impl {
 public:
   tessera::target target;
   device_properties properties;
-  int memory_space = 0; ///< 0: host memory; 1 + ordinal: that GPU's
+  int memory_space = 0; ///< 0: host memory; else a number of this GPU's
 
   virtual ~device_impl() = default;
 
@@ -63,6 +63,8 @@ public:
   // -------------------------------------------------------------------------------------------------------
   /// What of this device turns the compiled kernel into machine code: the driver, where there is no assembler. Empty: nothing.
   virtual std::string assembler() const { return {}; }
+  /// The same GPU compiled for another architecture; nullptr where it cannot run that code.
+  virtual std::unique_ptr<device_impl> for_arch(const std::string &arch) { return nullptr; }
   /// Loads machine code; fills in registers and spills, and the "cubin" stage where the driver made it.
   virtual std::unique_ptr<loaded_code> load(compiled_kernel &kernel) = 0;
   /// args[i] points to the value of the machine code's i-th parameter.
@@ -75,14 +77,17 @@ public:
   virtual void reset_counters() = 0;
 };
 
-/// The CPU device for `t`, and the CUDA devices of this machine (empty without a driver). Live until the process ends.
+/// The CPU device for `t`, and the GPUs of this machine by vendor (empty without a driver). Live until the process ends.
 std::unique_ptr<device_impl> make_cpu_device(const tessera::target &t);
 std::vector<std::unique_ptr<device_impl>> make_cuda_devices();
-/// The same GPU compiled for another architecture; nullptr when it cannot run that code.
-std::unique_ptr<device_impl> make_cuda_device(const device_impl &like, const std::string &arch);
-/// The ordinal of the GPU whose stream `native` is; null: of the GPU whose context is current on this thread.
+std::vector<std::unique_ptr<device_impl>> make_hip_devices();
+/// The ordinal of the GPU whose stream `native` is; null: of the GPU that is current on this thread.
 int cuda_ordinal_of_stream(void *native);
-/// Why make_cuda_devices() is empty, as a sentence.
-std::string why_no_cuda_device();
+int hip_ordinal_of_stream(void *native);
+/// Why that vendor's devices are not there: `none`, or only some of those that its driver lists. Empty: all are.
+std::string why_no_cuda_device(bool none);
+std::string why_no_hip_device(bool none);
+/// "this machine has the CPU, cuda:0 (NVIDIA H200, sm_90a) (there is no AMD GPU: …)".
+std::string what_machine_has();
 
 } // namespace tessera::detail

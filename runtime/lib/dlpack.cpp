@@ -7,7 +7,14 @@ namespace tessera::detail {
 namespace {
 
 // Values fixed by the DLPack format.
-enum dl_device { dl_cpu = 1, dl_cuda = 2, dl_cuda_host = 3, dl_cuda_managed = 13 };
+enum dl_device {
+  dl_cpu = 1,
+  dl_cuda = 2,
+  dl_cuda_host = 3,
+  dl_rocm = 10,
+  dl_rocm_host = 11,
+  dl_cuda_managed = 13
+};
 enum dl_code { dl_int = 0, dl_uint = 1, dl_float = 2, dl_bfloat = 4, dl_bool = 6, dl_e4m3 = 10, dl_e5m2 = 12 };
 
 int code_of(dtype t) {
@@ -67,13 +74,22 @@ std::uint64_t dlpack_address(const dlpack_view &t, dtype element, const stream &
                       name_of(t.code, t.bits, t.lanes), name(element));
     return 0;
   }
-  const int space = s.memory_space();
-  const bool on_host = t.device_type == dl_cpu || t.device_type == dl_cuda_host || t.device_type == dl_cuda_managed;
-  const bool on_gpu = t.device_type == dl_cuda || t.device_type == dl_cuda_host || t.device_type == dl_cuda_managed;
-  const bool elsewhere = t.device_type == dl_cuda && t.device_id != space - 1;
-  if (space == 0 ? !on_host : !on_gpu || elsewhere) {
+  const tessera::device d = s.device();
+  const int number = d.properties().index;
+  bool usable = false;
+  switch (t.device_type) { // pinned and managed memory are the host's as well as the vendor's
+  case dl_cpu: usable = d.is_cpu(); break;
+  case dl_cuda: usable = d.target().kind == target_kind::cuda && t.device_id == number; break;
+  case dl_rocm: usable = d.target().kind == target_kind::hip && t.device_id == number; break;
+  case dl_cuda_host:
+  case dl_cuda_managed: usable = d.target().kind != target_kind::hip; break;
+  case dl_rocm_host: usable = d.target().kind != target_kind::cuda; break;
+  }
+  if (!usable) {
     why = fmt::format("is a DLPack tensor on device type {}, number {}; the launch is on {}", t.device_type,
-                      t.device_id, space == 0 ? std::string("the CPU") : fmt::format("cuda:{}", space - 1));
+                      t.device_id,
+                      d.is_cpu() ? std::string("the CPU")
+                                 : fmt::format("{}:{}", d.target().kind == target_kind::cuda ? "cuda" : "hip", number));
     return 0;
   }
   if (contiguous && !is_contiguous(t)) {

@@ -16,9 +16,38 @@
 namespace tessera::tl {
 namespace {
 
-bool is_c_name(const std::string &s) {
+bool is_word(const std::string &s) {
   return !s.empty() && !std::isdigit(static_cast<unsigned char>(s[0])) &&
          std::ranges::all_of(s, [](unsigned char c) { return std::isalnum(c) || c == '_'; });
+}
+
+/// Of a function or argument in a header that C and C++ read.
+bool is_c_name(const std::string &s) {
+  static constexpr std::string_view reserved =
+      " alignas alignof and asm auto bitand bitor bool break case catch char char16_t char32_t char8_t class "
+      "co_await co_return co_yield compl concept const const_cast consteval constexpr constinit continue "
+      "decltype default delete do double dynamic_cast else enum explicit export extern false float for friend "
+      "goto if inline int long main mutable namespace new noexcept not nullptr operator or private protected "
+      "public register reinterpret_cast requires restrict return short signed sizeof static static_assert "
+      "static_cast struct switch template this thread_local throw true try typedef typeid typename typeof union "
+      "unsigned using virtual void volatile wchar_t while xor ";
+  return is_word(s) && !reserved.contains(" " + s + " ") && !s.starts_with("tessera_"); // which are ours
+}
+
+/// Text inside of a C string, or of a comment.
+std::string quoted(const std::string &text) {
+  std::string out;
+  for (unsigned char c : text)
+    out += c == '"' || c == '\\' || c == '?' || c < 0x20 || c >= 0x7f ? fmt::format("\\{:03o}", c)
+                                                                      : std::string(1, char(c));
+  return out;
+}
+std::string in_comment(std::string text) {
+  for (std::size_t at; (at = text.find("*/")) != text.npos;)
+    text.insert(at + 1, " ");
+  std::ranges::replace_if(
+      text, [](unsigned char c) { return c < 0x20 || c == '\\'; }, ' ');
+  return text;
 }
 
 const char *c_type(dtype t) {
@@ -63,7 +92,8 @@ std::string byte_list(const std::string &bytes) {
 } // namespace
 
 void kernel_exporter::add(std::shared_ptr<const tessera::detail::kernel_core> core,
-                          tessera::detail::kernel_variant &variant, std::string config, export_options o) {
+                          tessera::detail::kernel_variant &variant, const launch_options &how, std::string config,
+                          export_options o) {
   if (o.symbol.empty())
     o.symbol = core->name();
   auto refuse = [&](std::string why) {
@@ -71,8 +101,12 @@ void kernel_exporter::add(std::shared_ptr<const tessera::detail::kernel_core> co
   };
   if (!is_c_name(o.symbol))
     refuse(fmt::format("'{}' is no name of a C function", o.symbol));
-  if (std::ranges::any_of(entries_, [&](auto &e) { return e.options.symbol == o.symbol; }))
-    refuse(fmt::format("another one is called '{}' too; give them symbols", o.symbol));
+  for (auto &e : entries_)
+    for (auto &[mine, other] : {std::pair(o.symbol, e.options.symbol),
+                                {o.symbol + "_prepare", e.options.symbol},
+                                {o.symbol, e.options.symbol + "_prepare"}})
+      if (mine == other)
+        refuse(fmt::format("another one is called '{}' too; give them symbols", mine));
   if (o.specializations.empty())
     refuse("no specialisation is named");
   std::vector<std::string> names;
@@ -89,14 +123,14 @@ void kernel_exporter::add(std::shared_ptr<const tessera::detail::kernel_core> co
   if (names.size() != params.size())
     refuse(fmt::format("{} arguments are named, it takes {}", names.size(), params.size()));
   for (auto &n : names)
-    if (!is_c_name(n) || std::ranges::count(names, n) > 1)
+    if (!is_c_name(n) || n == "stream" || n == "programs" || std::ranges::count(names, n) > 1)
       refuse(fmt::format("'{}' is no name of an argument, or the name of two", n));
-  entries_.push_back({std::move(core), &variant, std::move(config), std::move(o), std::move(names)});
+  entries_.push_back({std::move(core), &variant, how, std::move(config), std::move(o), std::move(names)});
 }
 
 void kernel_exporter::write(const std::string &name, const std::string &folder,
                             const std::vector<target> &targets) const {
-  if (!is_c_name(name))
+  if (!is_word(name))
     throw error(stage::launch, fmt::format("'{}' is no name for a header's functions", name));
   if (targets.empty())
     throw error(stage::launch, "name the targets to compile for, such as --target cuda:sm_90a");
@@ -121,7 +155,7 @@ void kernel_exporter::write(const std::string &name, const std::string &folder,
     for (const target &t : targets) {
       if (t.emulated())
         throw error(stage::launch,
-                    fmt::format("'{}' checks kernels, it is no target to ship: use cpu, cuda:ARCH", t.str()));
+                    fmt::format("'{}' checks kernels, it is no target to ship: use cpu, cuda:ARCH, hip:ARCH", t.str()));
       used_for += (used_for.empty() ? "" : ", ") + t.str();
       std::set<std::pair<std::uint64_t, std::uint64_t>> done;
       for (specialization s : e.options.specializations) {
@@ -134,6 +168,7 @@ void kernel_exporter::write(const std::string &name, const std::string &folder,
         }
         s.equal_to_1 &= meaningful.equal_to_1;
         s.divisible_by_16 &= meaningful.divisible_by_16 & ~s.equal_to_1;
+        s.below_2g = 0; // callers from C pass addresses without sizes
         if (!done.insert({s.divisible_by_16, s.equal_to_1}).second)
           continue;
         std::string unique = fmt::format("{}__{}_{}", symbol, t.arch.empty() ? "cpu" : t.arch, count);
@@ -157,10 +192,10 @@ void kernel_exporter::write(const std::string &name, const std::string &folder,
           // Code whose warps wait for one another names this helper in its table of symbols.
           waits = k.stage("obj").find("tessera_cpu_barrier") != std::string::npos;
         }
-        const auto cubin = embed("cubin"), ptx = embed("ptx");
+        const auto code = embed(t.kind == target_kind::hip ? "hsaco" : "cubin"), ptx = embed("ptx");
         images += fmt::format("  {{\"{}\", \"{}\", {}u, {}u, {}, {}, {}, {}, {}, {}, {}, {}, {}}},\n", t.str(), unique,
-                              s.divisible_by_16, s.equal_to_1, cubin.first, ptx.first, cubin.second, ptx.second,
-                              function, int(waits), k.num_warps(), k.compiled().metadata.warp_size, k.shared_bytes());
+                              s.divisible_by_16, s.equal_to_1, code.first, ptx.first, code.second, ptx.second, function,
+                              int(waits), k.num_warps(), k.compiled().metadata.warp_size, k.shared_bytes());
         ++count;
       }
     }
@@ -170,22 +205,26 @@ void kernel_exporter::write(const std::string &name, const std::string &folder,
       const param_type &p = params[i];
       declared += fmt::format(", {}{} {}{}", p.pointer && p.is_const ? "const " : "", c_type(p.element),
                               p.pointer ? "*" : "", e.arguments[i]);
-      packed += fmt::format("  memcpy(&values[{}], &{}, sizeof {});\n", i, e.arguments[i], e.arguments[i]);
+      packed += fmt::format("  memcpy(&tessera_values[{}], &{}, sizeof {});\n", i, e.arguments[i], e.arguments[i]);
       described += fmt::format("{{{}, {}, {}}}, ", p.pointer ? 8 : size_of(p.element), int(p.pointer),
                                int(!p.pointer && is_integer(p.element)));
     }
     header += fmt::format("\n/* {}{}{}: {}. */\nint {}(tessera_stream stream, tessera_grid programs{});\n"
                           "/* Loads its code on the stream's device before the first launch. */\nint "
                           "{}_prepare(tessera_stream stream);\n",
-                          e.core->name(), e.config.empty() ? "" : ", ", e.config, used_for, symbol, declared, symbol);
+                          in_comment(e.core->name()), e.config.empty() ? "" : ", ", in_comment(e.config), used_for,
+                          symbol, declared, symbol);
     source += fmt::format(
-        "static const tessera_image {0}_images[] = {{\n{1}}};\n"
-        "static const tessera_parameter {0}_parameters[] = {{{2}{{0, 0, 0}}}};\n"
-        "static tessera_kernel {0}_kernel = {{\"{3}\", {0}_parameters, {0}_images, {4}, {5}, 0}};\n"
-        "int {0}(tessera_stream stream, tessera_grid programs{6}) {{\n  uint64_t values[{7}] = {{0}};\n{8}"
-        "  return tessera_launch(&{0}_kernel, stream, programs, values);\n}}\n"
-        "int {0}_prepare(tessera_stream stream) {{ return tessera_prepare(&{0}_kernel, stream); }}\n",
-        symbol, images, described, e.core->name(), params.size(), count, declared, params.size() + 1, packed);
+        "static const tessera_image {0}__images[] = {{\n{1}}};\n"
+        "static const tessera_parameter {0}__parameters[] = {{{2}{{0, 0, 0}}}};\n"
+        "static tessera_kernel {0}__kernel = {{\"{3}\", {0}__parameters, {0}__images, {4}, {5}, {{{9}, {10}, {11}}}, "
+        "{12}, "
+        "0}};\n"
+        "int {0}(tessera_stream stream, tessera_grid programs{6}) {{\n  uint64_t tessera_values[{7}] = {{0}};\n{8}"
+        "  return tessera_launch(&{0}__kernel, stream, programs, tessera_values);\n}}\n"
+        "int {0}_prepare(tessera_stream stream) {{ return tessera_prepare(&{0}__kernel, stream); }}\n",
+        symbol, images, described, quoted(e.core->name()), params.size(), count, declared, params.size() + 1, packed,
+        e.how.cluster[0], e.how.cluster[1], e.how.cluster[2], int(e.how.cooperative));
   }
   header += "\n#ifdef __cplusplus\n}\n#endif\n#endif\n";
   write_file(fmt::format("{}/{}.h", folder, name), header);
@@ -199,7 +238,7 @@ int export_kernels(int argc, char **argv, void (*list)(kernel_exporter &)) {
   std::vector<std::string> targets;
   app.add_option("--name", name, "of the header and the source file")->capture_default_str();
   app.add_option("--out", folder, "the folder they are written to")->capture_default_str();
-  app.add_option("--target", targets, "cuda:ARCH, cpu; several may be given")->required();
+  app.add_option("--target", targets, "cuda:ARCH, hip:ARCH, cpu; several may be given")->required();
   CLI11_PARSE(app, argc, argv);
   try {
     std::vector<target> parsed;

@@ -3,6 +3,7 @@
 #include "device_impl.h"
 #include "dump.h"
 #include "launch_hooks.h"
+#include "launch_options.h"
 #include "publish_table.h"
 
 #include <chrono>
@@ -47,6 +48,9 @@ std::string kernel_handle::summary() const {
 namespace detail {
 namespace {
 
+/// Whether machine code differs with the size of buffers: AMD's buffer instructions have 32-bit offsets.
+bool sizes_matter(const target &t) { return t.kind == target_kind::hip || t.arch.starts_with("gfx"); }
+
 /// A specialisation loaded on a device. Immutable: launches read it without a lock.
 struct loaded_kernel {
   const device_impl *device;
@@ -56,7 +60,8 @@ struct loaded_kernel {
   std::vector<std::uint8_t> passed; ///< parameters the machine code takes, in order
 
   static std::uint64_t hash(const device_impl *d, const specialization &s) {
-    return mix(reinterpret_cast<std::uintptr_t>(d) ^ mix(s.divisible_by_16 + 0x9e3779b97f4a7c15u * s.equal_to_1));
+    return mix(reinterpret_cast<std::uintptr_t>(d) ^
+               mix(s.divisible_by_16 + 0x9e3779b97f4a7c15u * s.equal_to_1 + 0xff51afd7ed558ccdu * s.below_2g));
   }
 };
 
@@ -101,14 +106,14 @@ struct kernel_variant {
   publish_table<loaded_kernel> loaded; // read without a lock
   std::mutex lock;                     // guards what follows, and insertion into `loaded`
   std::vector<std::unique_ptr<loaded_kernel>> owned;
-  std::map<std::pair<std::string, std::pair<std::uint64_t, std::uint64_t>>, std::unique_ptr<compilation>> compilations;
+  std::map<std::pair<std::string, specialization>, std::unique_ptr<compilation>> compilations;
 
   loaded_kernel *find(const device_impl *d, const specialization &s) const {
     return loaded.find(loaded_kernel::hash(d, s), [&](const loaded_kernel &k) { return k.device == d && k.spec == s; });
   }
   compilation &slot(const target &t, const specialization &s) {
     std::lock_guard guard(lock);
-    auto &c = compilations[{t.str(), {s.divisible_by_16, s.equal_to_1}}];
+    auto &c = compilations[{t.str(), s}];
     if (!c)
       c = std::make_unique<compilation>();
     return *c;
@@ -117,17 +122,18 @@ struct kernel_variant {
 
 struct kernel_core::impl {
   std::vector<param_type> params;
-  specialization meaningful; ///< bits that can be set: divisibility of pointers and integers, one of integers
+  specialization meaningful; ///< bits that can be set: divisibility of pointers and integers, one of integers, …
   config_type config;
 
   publish_table<kernel_variant> variants; // read without a lock
   std::mutex lock;                        // guards insertion
   std::vector<std::unique_ptr<kernel_variant>> owned;
 
-  /// Without what makes no difference for parameters of these types.
-  specialization reduced(specialization s) const {
+  /// Without what makes no difference for parameters of these types, or on this target.
+  specialization reduced(specialization s, const target &t) const {
     s.divisible_by_16 &= meaningful.divisible_by_16 & ~s.equal_to_1;
     s.equal_to_1 &= meaningful.equal_to_1;
+    s.below_2g &= sizes_matter(t) ? meaningful.below_2g : 0;
     return s;
   }
 
@@ -137,7 +143,7 @@ struct kernel_core::impl {
       throw error(stage::trace, "a kernel has no name: tl::kernel(\"name\", …) gives the machine code its symbol");
     std::vector<param_spec> specs(params.size());
     for (std::size_t i = 0; i < specs.size(); ++i)
-      specs[i] = {bool(s.divisible_by_16 >> i & 1), bool(s.equal_to_1 >> i & 1)};
+      specs[i] = {bool(s.divisible_by_16 >> i & 1), bool(s.equal_to_1 >> i & 1), bool(s.below_2g >> i & 1)};
     return core.trace(symbol, v.config.get(), specs);
   }
 
@@ -250,6 +256,7 @@ kernel_core::kernel_core(std::string name, std::span<const param_type> params, c
     const bool integer = !params[i].pointer && is_integer(params[i].element);
     impl_->meaningful.divisible_by_16 |= std::uint64_t(integer || params[i].pointer) << i;
     impl_->meaningful.equal_to_1 |= std::uint64_t(integer) << i;
+    impl_->meaningful.below_2g |= std::uint64_t(params[i].pointer) << i;
   }
 }
 kernel_core::~kernel_core() = default;
@@ -304,16 +311,8 @@ namespace {
                                       const void **args, const stream &s, const launch_options *how,
                                       const active_hooks *hooks, launch_site where) {
   const checked_grid programs{std::uint32_t(g.x), std::uint32_t(g.y), std::uint32_t(g.z)};
-  const std::int64_t sizes[] = {g.x, g.y, g.z};
-  for (int i = 0; how && i < 3; ++i)
-    if (how->cluster[i] == 0 || how->cluster[i] > 16 || sizes[i] % how->cluster[i] != 0)
-      throw error(
-          stage::launch,
-          fmt::format(
-              "kernel '{}' cannot be launched with grid ({}, {}, {}) in clusters of ({}, {}, {}): each number of "
-              "programs must be a multiple of the cluster's, which is 1 to 16",
-              name, g.x, g.y, g.z, how->cluster[0], how->cluster[1], how->cluster[2]),
-          position(where));
+  if (const std::string why = how ? refused(*how, g) : ""; !why.empty())
+    throw error(stage::launch, fmt::format("kernel '{}' cannot be launched {}", name, why), position(where));
   std::optional<launch_info> info;
   std::optional<kernel_handle> handle;
   if (hooks) {
@@ -321,23 +320,30 @@ namespace {
     info.emplace(launch_info{name, *handle, g, s});
     if (hooks->nvtx)
       hooks->nvtx->push(name.c_str());
-    if (hooks->user.before)
-      hooks->user.before(*info);
   }
-  struct closing { // also where the launch fails
+  struct range { // ends whatever throws
     const active_hooks *hooks;
-    const std::optional<launch_info> &info;
-    ~closing() {
-      if (hooks && hooks->user.after)
-        hooks->user.after(*info);
+    ~range() {
       if (hooks && hooks->nvtx)
         hooks->nvtx->pop();
     }
-  } closing{hooks, info};
-  if (how)
-    located(where, [&] { d.launch_with(*how, *k.code, programs, args, s.native()); });
-  else
-    d.launch(*k.code, programs, args, s.native());
+  } range{hooks};
+  if (hooks && hooks->user.before)
+    hooks->user.before(*info);
+  auto after = [&] {
+    if (hooks && hooks->user.after)
+      hooks->user.after(*info);
+  };
+  try {
+    if (how)
+      located(where, [&] { d.launch_with(*how, *k.code, programs, args, s.native()); });
+    else
+      d.launch(*k.code, programs, args, s.native());
+  } catch (...) {
+    after();
+    throw;
+  }
+  after();
 }
 
 } // namespace
@@ -351,6 +357,9 @@ void kernel_core::launch(kernel_variant &v, const stream &s, const grid &g, laun
     fail_grid(name_, d, g, where);
   if (is_empty(g)) [[unlikely]]
     return;
+
+  if (!sizes_matter(d.target))
+    args.spec.below_2g = 0;
 
   std::string why;
   for (std::uint64_t left = args.unchecked; left; left &= left - 1) {
@@ -378,7 +387,7 @@ std::span<const param_type> kernel_core::params() const noexcept { return impl_-
 
 kernel_handle kernel_core::compile_as(const std::string &symbol, kernel_variant &v, const target &t,
                                       specialization s) const {
-  s = impl_->reduced(s);
+  s = impl_->reduced(s, t);
   return located(declared_, [&] {
     std::shared_ptr<const compiled_kernel> made;
     impl_->obtain(*this, symbol, v, t, s, {}, [&](std::shared_ptr<compiled_kernel> k) {
@@ -390,14 +399,14 @@ kernel_handle kernel_core::compile_as(const std::string &symbol, kernel_variant 
 }
 
 std::string kernel_core::fingerprint(kernel_variant &v, const device &d, specialization s) const {
-  s = impl_->reduced(s);
+  s = impl_->reduced(s, d.target());
   return located(declared_, [&] {
     return kernel_key(name(), d.target(), v.options, d.impl().assembler(), impl_->trace(*this, name(), v, s)).hash();
   });
 }
 
 kernel_handle kernel_core::prepare(kernel_variant &v, const device &d, specialization s) const {
-  s = impl_->reduced(s);
+  s = impl_->reduced(s, d.target());
   loaded_kernel *k = v.find(&d.impl(), s);
   if (!k)
     k = &located(declared_, [&]() -> loaded_kernel & { return impl_->load(*this, v, d.impl(), s); });
@@ -405,7 +414,7 @@ kernel_handle kernel_core::prepare(kernel_variant &v, const device &d, specializ
 }
 
 kernel_handle kernel_core::compile_for(kernel_variant &v, const target &t, specialization s) const {
-  s = impl_->reduced(s);
+  s = impl_->reduced(s, t);
   compilation &c = v.slot(t, s);
   std::lock_guard compiling(c.lock);
   return kernel_handle(located(declared_, [&] { return impl_->compile(*this, v, c, t, s); }));

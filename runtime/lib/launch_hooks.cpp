@@ -1,5 +1,5 @@
 // NVTX without its headers: the library libnvToolsExt, or the tool's own library, which asks for a table of function
-// pointers to fill in.
+// pointers to fill in. AMD's ROCTX has the same two functions under other names.
 #include "launch_hooks.h"
 
 #include <array>
@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace tessera {
@@ -48,10 +49,12 @@ bool use_library(const char *path) {
   void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL); // stays: ranges are pushed until the process ends
   if (!library)
     return false;
-  found.push = reinterpret_cast<int (*)(const char *)>(dlsym(library, "nvtxRangePushA"));
-  found.pop = reinterpret_cast<int (*)()>(dlsym(library, "nvtxRangePop"));
-  if (found.push && found.pop)
-    return true;
+  for (auto [push, pop] : {std::pair("nvtxRangePushA", "nvtxRangePop"), {"roctxRangePushA", "roctxRangePop"}}) {
+    found.push = reinterpret_cast<int (*)(const char *)>(dlsym(library, push));
+    found.pop = reinterpret_cast<int (*)()>(dlsym(library, pop));
+    if (found.push && found.pop)
+      return true;
+  }
   auto initialize = reinterpret_cast<int (*)(const void *(*)(unsigned))>(dlsym(library, "InitializeInjectionNvtx2"));
   if (!initialize || !initialize(find_table))
     return false;
@@ -67,7 +70,10 @@ const nvtx_functions *find_nvtx() {
     return nullptr;
   if (!how.empty() && how != "1")
     return use_library(how.c_str()) ? &found : nullptr;
-  return (tool && use_library(tool)) || use_library("libnvToolsExt.so.1") ? &found : nullptr;
+  for (const char *library : {tool, "libnvToolsExt.so.1", "libroctx64.so.4", "libroctx64.so"})
+    if (library && use_library(library))
+      return &found;
+  return nullptr;
 }
 
 struct hook_state {

@@ -17,9 +17,9 @@ namespace tessera {
 
 std::vector<double> linear_steps(double first, double last, double step) {
   std::vector<double> steps;
-  for (std::size_t i = 0; step > 0; ++i) {
+  for (std::size_t i = 0; step > 0 && std::isfinite(last); ++i) {
     const double x = first + double(i) * step; // no sum of roundings
-    if (x > last)
+    if (!(x <= last))
       break;
     steps.push_back(x);
   }
@@ -28,7 +28,7 @@ std::vector<double> linear_steps(double first, double last, double step) {
 
 std::vector<double> geometric_steps(double first, double last, double factor) {
   std::vector<double> steps;
-  for (double x = first; factor > 1 && x > 0 && x <= last; x *= factor)
+  for (double x = first; factor > 1 && x > 0 && x <= last && std::isfinite(last); x *= factor)
     steps.push_back(x);
   return steps;
 }
@@ -52,6 +52,8 @@ perf_report &perf_report::run() {
         results_[k].values[i] = measures_[k](options_.x[i]);
       } catch (const std::exception &e) {
         results_[k].notes[i] = e.what();
+      } catch (...) {
+        results_[k].notes[i] = "something that is no std::exception was thrown";
       }
     }
   if (shown)
@@ -132,11 +134,11 @@ std::string perf_report::json() const {
                       {"x_label", options_.x_label},
                       {"y_label", options_.y_label},
                       {"lines", std::move(lines)}}
-      .dump(2);
+      .dump(2, ' ', false, ordered_json::error_handler_t::replace); // names that are no UTF-8
 }
 
 void perf_report::write(const std::string &file) const {
-  if (file.ends_with(".svg")) {
+  if (file.ends_with(".svg") || file.ends_with(".png")) {
     std::vector<plot_line> lines;
     for (auto &r : results_) {
       plot_line l{r.name, options_.x, {}, {}, {}};
@@ -144,13 +146,13 @@ void perf_report::write(const std::string &file) const {
         l.y.push_back(v.value), l.low.push_back(v.low), l.high.push_back(v.high);
       lines.push_back(std::move(l));
     }
-    return write_svg_plot(file, options_.title, options_.x_label, options_.y_label, lines,
+    return write_plot(file, options_.title, options_.x_label, options_.y_label, lines,
                           {.log_x = options_.log_x, .log_y = options_.log_y});
   }
   const bool as_json = file.ends_with(".json");
   if (!as_json && !file.ends_with(".csv"))
     throw error(stage::launch,
-                fmt::format("'{}' is in no format that a sweep can be written in: .csv, .json or .svg", file));
+                fmt::format("'{}' is in no format that a sweep can be written in: .csv, .json, .svg or .png", file));
   std::ofstream out(file);
   if (!(out << (as_json ? json() + '\n' : csv())).flush())
     throw error(stage::launch, fmt::format("the file {} cannot be written", file));

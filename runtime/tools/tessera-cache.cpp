@@ -1,6 +1,8 @@
 // tessera-cache: looks into the folder where compiled kernels and tuning results are kept.
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <ctime>
 #include <string>
 #include <vector>
@@ -56,7 +58,7 @@ void print_list(const std::vector<cache_entry> &entries, const std::string &fold
                        {"used", double(e.used) * 1e-9},
                        {"damage", e.damage},
                        {"file", e.file}});
-    fmt::print("{}\n", array.dump(2));
+    fmt::print("{}\n", array.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
     return;
   }
   std::uint64_t total = 0;
@@ -128,6 +130,7 @@ int main(int argc, char **argv) {
   double days = -1;
   app.add_option("--folder", folder, "the folder; else TESSERA_CACHE_DIR, XDG_CACHE_HOME/tessera or ~/.cache/tessera");
   app.require_subcommand(1);
+  app.fallthrough(); // --folder may stand behind the subcommand, too
   auto *list = app.add_subcommand("list", "all entries, most recently used first");
   list->add_flag("--json", json, "as JSON");
   list->add_option("--kind", kind, "kernel or tuning only");
@@ -138,7 +141,11 @@ int main(int argc, char **argv) {
       app.add_subcommand("verify", "read everything and compare checksums; exits 1 where something is damaged");
   verify->add_flag("--remove", repair, "remove what is damaged");
   auto *clear = app.add_subcommand("clear", "remove entries");
-  clear->add_option("--unused-for", days, "only those not used for so many days");
+  clear->add_option("--unused-for", days, "only those not used for so many days")
+      ->check([](const std::string &text) { // not NaN, which is in no range
+        double n = -1;
+        return CLI::detail::lexical_cast(text, n) && n >= 0 && n <= 36500 ? "" : "'" + text + "' is no number of days";
+      });
   clear->add_option("--kind", kind, "kernel or tuning only");
   CLI11_PARSE(app, argc, argv);
 
@@ -148,6 +155,9 @@ int main(int argc, char **argv) {
     if (folder.empty())
       throw error(stage::launch, "there is no cache folder: TESSERA_CACHE_DIR is empty, or HOME is not set");
     disk_cache cache(folder);
+    std::vector<std::string> names;
+    if (const int failed = tessera::detail::system_files().list(folder, names); failed && failed != -ENOENT)
+      throw error(stage::launch, fmt::format("the folder {} cannot be read: {}", folder, std::strerror(-failed)));
     auto entries = [&](bool check) {
       auto all = cache.list(check);
       std::erase_if(all, [&](auto &e) { return !kind.empty() && e.kind != kind; });
@@ -170,14 +180,19 @@ int main(int argc, char **argv) {
       return bad > removed ? 1 : 0;
     } else {
       const std::int64_t before = (std::int64_t(std::time(nullptr)) - std::int64_t(days * 86400)) * 1'000'000'000;
-      int removed = 0;
+      int removed = 0, kept = 0, why = 0;
       std::uint64_t bytes = 0;
       for (auto &e : entries(false))
-        if (days < 0 || e.used < before)
-          if (cache.remove(e) == 0)
+        if (days < 0 || e.used < before) {
+          if (const int failed = cache.remove(e); !failed || failed == ENOENT)
             ++removed, bytes += e.bytes;
+          else
+            ++kept, why = failed;
+        }
       cache.shrink(UINT64_MAX); // sweeps up what killed writers left
       fmt::print("{} entries removed, {}\n", removed, bytes_text(bytes));
+      if (kept)
+        throw error(stage::launch, fmt::format("{} entries cannot be removed: {}", kept, std::strerror(why)));
     }
     return 0;
   } catch (const std::exception &e) {

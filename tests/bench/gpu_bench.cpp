@@ -82,6 +82,7 @@ tessera::device_buffer<T> random(const tessera::device &d, std::int64_t n, float
 
 bool every_entry = false; ///< print every configuration, not only the best
 std::string match;        ///< only cases whose name contains it
+std::int64_t group = 8;   ///< block rows of a matrix product launched together
 
 /// What a case does, and the rate that is reported of it.
 struct work {
@@ -325,9 +326,12 @@ struct mm_case {
                                                                                       {128, 256, 128, 3, 8},
                                                                                       {128, 128, 128, 3, 8},
                                                                                       {128, 128, 32, 4, 4}})
-      list.push_back(
-          {{.bm = m <= 16 ? 16 : bm, .bn = bn, .bk = element_bytes == 4 ? std::min(bk, 32) : bk, .stages = stages},
-           warps});
+      list.push_back({{.bm = m <= 16 ? 16 : bm,
+                       .bn = bn,
+                       .bk = element_bytes == 4 ? std::min(bk, 32) : bk,
+                       .group = static_cast<int>(group),
+                       .stages = stages},
+                      warps});
     return list;
   }
 };
@@ -350,6 +354,7 @@ template <class T> bool list_matmul(const tessera::cli &cli, const mm_case &p) {
         spec.divisible_by_16 |= std::uint64_t(values[i] % 16 == 0) << i;
         spec.equal_to_1 |= std::uint64_t(values[i] == 1) << i;
       }
+      spec.below_2g = 7;
       what = matmul<T>.with(c, {.num_warps = warps}).compile_for(cli.target(), spec).summary();
     } catch (const tessera::error &e) {
       what = e.message();
@@ -416,6 +421,7 @@ int main(int argc, char **argv) {
                    "The cases of the Triton peer; give --bench, or --compile-only for what the products take");
   cli.option("--only", only, "some of copy, vector_add, softmax, layer_norm, matmul, separated by commas");
   cli.option("--match", match, "only cases with this in their name");
+  cli.option("--group", group, "block rows of a matrix product launched together");
   cli.flag("--all", every_entry, "print every configuration, not only the best of each case");
   return cli.run(argc, argv, [&] {
     if (cli.compile_only())

@@ -44,7 +44,7 @@ int main(int argc, char **argv) {
     device = tessera::device::open(target);
   } catch (const tessera::error &e) {
     std::fprintf(stderr, "%s\n", e.what());
-    return target.starts_with("cuda") ? 77 : 2; // no GPU here: skipped
+    return target.starts_with("cuda") || target.starts_with("hip") ? 77 : 2; // no GPU here: skipped
   }
   std::printf("device: %s (%s)\n", device->name().c_str(), device->target().str().c_str());
   return doctest::Context(argc, argv).run();

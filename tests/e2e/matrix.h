@@ -29,21 +29,35 @@ template <class T> struct matrix {
   std::vector<T> host;
 
   matrix(std::int64_t rows, std::int64_t cols, const strides &s, unsigned seed)
-      : rows(rows), cols(cols), at(s), host(s.size) {
+      : rows(rows), cols(cols), at(s), host(s.size, nothing()) {
     std::mt19937_64 bits(seed);
+    // Smaller f16 are zeros to CDNA2's matrix cores (docs/cpu.md).
     std::normal_distribution<double> normal;
-    for (T &v : host)
-      if constexpr (is_float<T>)
-        v = T(std::nanf(""));
-      else
-        v = 99;
+    auto number = [&] {
+      double x = normal(bits);
+      return std::fabs(x) < 0x1p-14 ? 0 : x;
+    };
     for (std::int64_t r = 0; r < rows; ++r)
       for (std::int64_t c = 0; c < cols; ++c)
-        host[r * at.row + c * at.col] = is_float<T> ? make<T>(normal(bits)) : static_cast<T>(bits() >> 56);
+        host[r * at.row + c * at.col] = is_float<T> ? make<T>(number()) : static_cast<T>(bits() >> 56);
   }
   matrix(std::int64_t rows, std::int64_t cols, unsigned seed) : matrix(rows, cols, strides(rows, cols), seed) {}
+  /// The elements of `m` at other strides.
+  matrix(const matrix &m, const strides &s) : rows(m.rows), cols(m.cols), at(s), host(s.size, nothing()) {
+    for (std::int64_t r = 0; r < rows; ++r)
+      for (std::int64_t c = 0; c < cols; ++c)
+        host[r * at.row + c * at.col] = m.host[r * m.at.row + c * m.at.col];
+  }
 
   double operator()(std::int64_t r, std::int64_t c) const { return to_double(host[r * at.row + c * at.col]); }
+
+private:
+  static T nothing() {
+    if constexpr (is_float<T>)
+      return T(std::nanf(""));
+    else
+      return 99;
+  }
 };
 
 /// Row-major float64 products, and the sizes that rounding errors are measured with: |row of a| |column of b|.

@@ -200,4 +200,67 @@ TEST_CASE("a loop that stores what the next trip loads") {
   }
 }
 
+TEST_CASE("loops that store what they make of what they load") {
+  // Each trip multiplies a tile of a by b, adds a row of bias, stores the result, and counts in place how often a bin
+  // came up: loads of a, bias and index may run ahead of the stores, that of the count must not.
+  const auto kernel = tl::kernel("stores", [](tl::ptr<const f16> a, tl::ptr<const f16> b, tl::ptr<const float> bias,
+                                              tl::ptr<const i32> index, tl::ptr<float> y, tl::ptr<i32> counts,
+                                              tl::val<i32> n, config c) {
+    auto z = tl::load(b + at(32, 32));
+    for (auto i : tl::range(0, n, {.stages = c.stages})) {
+      auto x = tl::load(a + i * 1024 + at(32, 32));
+      auto row = tl::load(bias + i * 32 + tl::arange(0, 32));
+      auto bin = counts + tl::load(index + i);
+      tl::store(y + i * 1024 + at(32, 32), tl::dot(x, z) + row[newaxis, all]);
+      tl::store(bin, tl::load(bin) + 1);
+    }
+  });
+  constexpr int most = 7, bins = 3;
+  const matrix<f16> a(32 * most, 32, 1), b(32, 32, 2);
+  const auto bias = random<float>(32 * most, -1, 1, 3);
+  const std::vector<i32> index{2, 2, 0, 2, 1, 1, 2};
+  const reference product(a, b);
+  input<f16> x(a.host), z(b.host);
+  input<float> row(bias);
+  input<i32> bin(index);
+  for (int n : {0, 1, 2, most})
+    for (int stages : all_stages) {
+      const std::string what = std::to_string(n) + " trips, stages " + std::to_string(stages);
+      output<float> y(1024 * most);
+      output<i32> counts(std::vector<i32>(bins, 0));
+      launch(kernel.with({.stages = stages}, {.num_warps = 1 << stages % 4}), 1, *x, *z, *row, *bin, *y, *counts, n);
+      std::vector<i32> counted(bins, 0);
+      for (int i = 0; i < n; ++i)
+        ++counted[index[i]];
+      check_equal<i32>(what + " counts", counts.read(), counted);
+      std::vector<double> want(1024 * n);
+      for (int i = 0; i < 1024 * n; ++i)
+        want[i] = product.value[i] + bias[i / 1024 * 32 + i % 32];
+      const auto got = y.read();
+      check_close<float>(what, part(got, 0, 1024 * n), want, 64, 8);
+      CHECK_MESSAGE(std::all_of(got.begin() + 1024 * n, got.end(), output<float>::is_poison), what,
+                    ": stored for trips that there are not");
+    }
+}
+
+TEST_CASE("rows in place: what a trip stores is not loaded before") {
+  // Row i + 1 is loaded through the pointer that row i of the sums is stored through.
+  const auto kernel = tl::kernel("running", [](tl::ptr<float> y, tl::ptr<const float> x, tl::val<i32> n, config c) {
+    auto col = tl::arange(0, 64);
+    for (auto i : tl::range(1, n, {.stages = c.stages}))
+      tl::store(y + i * 64 + col, tl::load(y + (i - 1) * 64 + col) + tl::load(x + i * 64 + col));
+  });
+  constexpr int n = 9;
+  const auto in = iota<float>(64 * n);
+  std::vector<float> start(64 * n, 0), want(64 * n);
+  for (int i = 0; i < 64 * n; ++i)
+    want[i] = i < 64 ? 0 : want[i - 64] + in[i];
+  input<float> x(in);
+  for (int stages : all_stages) {
+    output<float> y(start);
+    launch(kernel.with({.stages = stages}, {.num_warps = 2}), 1, *y, *x, n);
+    check_equal<float>("stages " + std::to_string(stages), y.read(), want);
+  }
+}
+
 TEST_SUITE_END();

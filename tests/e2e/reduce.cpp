@@ -217,6 +217,86 @@ TEST_CASE("argmax sixteen times over, with tied infinities") {
   }
 }
 
+TEST_CASE("index reductions of many elements a lane: ties, NaNs, and combinations of one's own") {
+  using tl::all, tl::newaxis;
+  constexpr int rows = 128, cols = 64; // so many rows that one warp exchanges them in a function
+  // 0: the lowest index wins ties; 1: the highest; 2: the lowest of indices that begin at 5; 3: the sum of the indices
+  // of the winners so far, which a combination may give, too.
+  const auto kernel = tl::kernel("many", [](tl::ptr<const float> x, tl::ptr<i32> y) {
+    auto r = tl::arange(0, rows), c = tl::arange(0, cols);
+    auto v = tl::load(x + r[all, newaxis] * cols + c[newaxis, all]);
+    tl::store(y + c, tl::argmax(v, 0));
+    tl::store(y + cols + c, tl::argmin(v, 0));
+    tl::store(y + 2 * cols + r, tl::argmax(v, 1));
+    tl::store(y + 2 * cols + rows + r, tl::argmin(v, 1));
+    auto in_row = tl::broadcast_to(c[newaxis, all], {rows, cols});
+    auto clean = tl::where(v == v, v, 0.0f);
+    auto best = [&](auto index, auto &&first_wins) {
+      return std::get<1>(tl::reduce(std::tuple(clean, index), 1, [&](auto a, auto b) {
+        auto &[va, ia] = a;
+        auto &[vb, ib] = b;
+        auto left = va > vb || (va == vb && first_wins(ia, ib));
+        return std::tuple(tl::where(left, va, vb), tl::where(left, ia, ib));
+      }));
+    };
+    const int at = 2 * (cols + rows);
+    tl::store(y + at + r, best(in_row, [](auto a, auto b) { return b > a; }));
+    tl::store(y + at + rows + r, best(in_row, [](auto a, auto b) { return a > b; }));
+    tl::store(y + at + 2 * rows + r, best(in_row + 5, [](auto a, auto b) { return a < b; }));
+    auto sums = std::get<1>(tl::reduce(std::tuple(clean, in_row), 1, [&](auto a, auto b) {
+      auto &[va, ia] = a;
+      auto &[vb, ib] = b;
+      return std::tuple(tl::maximum(va, vb), tl::where(va == vb, ia + ib, tl::where(va > vb, ia, ib)));
+    }));
+    tl::store(y + at + 3 * rows + r, sums);
+  });
+  std::vector<float> x(rows * cols);
+  for (int i = 0; i < rows * cols; ++i)
+    x[i] = i * 7919 % 13 == 0 ? std::nanf("") : static_cast<float>(i * 31 % 17 - 8);
+  for (int c = 0; c < cols; ++c)
+    x[3 * cols + c] = std::nanf(""); // a row of nothing else
+  std::vector<i32> want;
+  auto index_of = [&](int group, int axis, bool maximum) {
+    int found = 0;
+    const int n = axis == 0 ? rows : cols;
+    auto value = [&](int i) { return axis == 0 ? x[i * cols + group] : x[group * cols + i]; };
+    for (int i = 1; i < n; ++i)
+      if (std::isnan(value(found)) ? !std::isnan(value(i))
+          : maximum                ? value(i) > value(found)
+                                   : value(i) < value(found))
+        found = i;
+    return found;
+  };
+  for (int axis : {0, 1})
+    for (bool maximum : {true, false})
+      for (int g = 0; g < (axis == 0 ? cols : rows); ++g)
+        want.push_back(index_of(g, axis, maximum));
+  std::vector<i32> last, sums;
+  for (int r = 0; r < rows; ++r) {
+    auto value = [&](int c) { return std::isnan(x[r * cols + c]) ? 0.0f : x[r * cols + c]; };
+    int low = 0, high = 0, sum = 0;
+    for (int c = 1; c < cols; ++c) {
+      low = value(c) > value(low) ? c : low;
+      high = value(c) >= value(high) ? c : high;
+    }
+    for (int c = 0; c < cols; ++c)
+      sum += value(c) == value(low) ? c : 0;
+    want.push_back(low);
+    last.push_back(high);
+    sums.push_back(sum);
+  }
+  want.insert(want.end(), last.begin(), last.end());
+  for (int r = 0; r < rows; ++r)
+    want.push_back(want[2 * (cols + rows) + r] + 5);
+  want.insert(want.end(), sums.begin(), sums.end());
+  input<float> in(x);
+  for (int warps : {1, 4}) {
+    output<i32> out(want.size());
+    launch(kernel.with_options({.num_warps = warps}), 1, *in, *out);
+    check_equal<i32>("indices, " + std::to_string(warps) + " warps", out.read(), want);
+  }
+}
+
 TEST_CASE("max over the inner window of a gathered tile") {
   using tl::all, tl::newaxis;
   const auto kernel = tl::kernel("pool", [](tl::ptr<const i32> x, tl::ptr<i32> y) {

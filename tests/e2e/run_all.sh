@@ -3,7 +3,7 @@
 # is one, the CPU and all emulated GPUs. Last line: 'N passed, N failed'.
 cd "$(dirname "${BASH_SOURCE[0]}")" || exit 1
 targets=("$@")
-[ $# -gt 0 ] || targets=(cuda cpu cpu:emulate=sm_80 cpu:emulate=sm_90a cpu:emulate=gfx942 cpu:emulate=gfx1100)
+[ $# -gt 0 ] || targets=(cuda hip cpu cpu:emulate={sm_80,sm_90a,gfx90a,gfx942,gfx950,gfx1100,gfx1201})
 passed=0 failed=0
 for target in "${targets[@]}"; do
   for program in bin/tessera-e2e bin/0*; do

@@ -84,6 +84,18 @@ LogicalResult Emitter::emitAsyncCopy(ttg::AsyncCopyGlobalToLocalOp op) {
     return op.emitOpError() << "copies " << bytes << " bytes at a time, "
                             << (least ? "less than the target's asynchronous copies do"
                                       : "but the target has no asynchronous copies");
+  if (target.matrixFeatures().copiesInLaneOrder) {
+    llvm::SmallVector<uint64_t> wanted;
+    for (unsigned bit = 0; bit < place.offsets.numBits(HwDim::Lane); ++bit)
+      wanted.push_back(uint64_t(1) << (bits + bit));
+    uint64_t ofLanes = (uint64_t(1) << (bits + wanted.size())) - 1;
+    bool mixed = llvm::any_of(place.offsets.bases(HwDim::Register).drop_front(bits),
+                              [&](uint64_t basis) { return basis & ofLanes; }) ||
+                 llvm::any_of(place.offsets.bases(HwDim::Warp), [&](uint64_t basis) { return basis & ofLanes; });
+    if (bytes == 8 || mixed || place.padded || (place.viewMask & ofLanes) ||
+        place.offsets.bases(HwDim::Lane) != llvm::ArrayRef(wanted))
+      return op.emitOpError("has a layout whose lanes do not write 4 or 16 bytes each, one beside the other");
+  }
   Lanes pointers(get(pointer)), masks;
   if (op.getMask())
     masks = getAsLanes(op.getMask(), pointers.size());

@@ -2,6 +2,7 @@
 // here.
 #include "Emitter.h"
 #include "Optimize.h"
+#include "Vendors.h"
 
 #include "tessera/ir/Diagnostics.h"
 #include "tessera/ir/Module.h"
@@ -22,6 +23,7 @@
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <fmt/format.h>
@@ -112,18 +114,17 @@ tt::FuncOp kernelOf(mlir::ModuleOp module) {
 
 std::vector<std::string_view> stagesOf(const target &t) {
   std::vector<std::string_view> stages{"ttir", "ttgir", "llir"};
-  switch (t.kind) {
-  case target_kind::cuda: stages.insert(stages.end(), {"ptx", "cubin"}); break;
-  case target_kind::hip: stages.insert(stages.end(), {"amdgcn", "hsaco"}); break;
-  case target_kind::cpu: stages.insert(stages.end(), {"asm", "obj"}); break;
-  }
+  constexpr std::array<std::string_view, 2> host{"asm", "obj"};
+  const codegen::Vendor *vendor = codegen::vendorOf(t.kind);
+  llvm::append_range(stages, vendor ? vendor->stages : host);
   return stages;
 }
 
 void checkRequest(const target &t, const compile_options &o, std::string_view lastStage) {
   auto refuse = [](std::string message) { throw error(stage::codegen, std::move(message)); };
   if (t.kind != target_kind::cpu && t.arch.empty())
-    refuse(fmt::format("target '{}' names no architecture: write for instance cuda:sm_90a", t.str()));
+    refuse(fmt::format("target '{}' names no architecture: write for instance {}:{}", t.str(),
+                       t.str(), codegen::vendorOf(t.kind)->archs.front().name));
   unsigned most = 1024 / t.warp_size();
   if (o.num_warps < 0 ||
       (o.num_warps && (!llvm::has_single_bit(unsigned(o.num_warps)) || unsigned(o.num_warps) > most)))
@@ -138,15 +139,6 @@ void checkRequest(const target &t, const compile_options &o, std::string_view la
   if (!lastStage.empty() && !llvm::is_contained(stages, lastStage))
     refuse(
         fmt::format("target '{}' has no stage '{}'; its stages are {}", t.str(), lastStage, fmt::join(stages, ", ")));
-}
-
-/// The text of `ttg.target`: "cuda:90", "hip:gfx942" or "cpu".
-std::string targetText(const target &t) {
-  llvm::StringRef arch(t.arch);
-  if (arch.consume_front("sm_"))
-    return arch == "90" ? "cuda:89" // without the "a" there is no wgmma: as the chip before
-                        : "cuda:" + arch.take_while([](char c) { return c >= '0' && c <= '9'; }).str();
-  return arch.empty() ? "cpu" : "hip:" + arch.str();
 }
 
 /// What text says of shared memory must be true: every op's part lies within what the kernel is launched with.
@@ -170,15 +162,13 @@ void checkPlacement(mlir::ModuleOp module) {
 void checkInstructions(mlir::ModuleOp module, const target &t) {
   Diagnostics diagnostics(module.getContext());
   using MatrixUnit = TargetModel::MatrixUnit;
-  TargetModel model = TargetModel::of(targetText(t), t.warp_size());
+  TargetModel model = TargetModel::of(codegen::modelOf(t), t.warp_size());
   bool lacking = false;
   module.walk([&](mlir::Operation *op) {
     auto dot = mlir::dyn_cast<tt::DotOp>(op);
-    bool onWarp = dot && ttg::getMma(mlir::cast<mlir::RankedTensorType>(dot.getType()));
-    auto element = onWarp ? mlir::getElementTypeOrSelf(dot.getA().getType()) : mlir::Type();
-    bool fp8 = mlir::isa_and_nonnull<mlir::Float8E4M3FNType, mlir::Float8E5M2Type>(element);
+    bool onWarp = dot && ttg::getMatrixEncoding(dot.getType());
     if ((mlir::isa<ttng::TTNGDialect>(op->getDialect()) && model.matrixUnit != MatrixUnit::WarpGroup) ||
-        (onWarp && model.matrixUnit == MatrixUnit::None) || (fp8 && !model.fp8Mma)) {
+        (onWarp && !model.executes(dot))) {
       op->emitError() << "'" << op->getName() << "' needs a matrix instruction that target '" << t.str() << "' lacks";
       lacking = true;
     }
@@ -245,7 +235,7 @@ void compile_into(compiled_kernel &out, ir_module &owned, const target &t, const
     options.threadsPerWarp = t.warp_size();
     options.numCtas = out.options.num_ctas;
     options.numStages = out.options.num_stages;
-    options.target = targetText(t);
+    options.target = codegen::modelOf(t);
     options.wideLanes = native;
     options.maxSharedBytes = t.max_shared_bytes();
     runPipeline(module, out.times, [&](mlir::OpPassManager &pm) { buildTtgirPipeline(pm, options); });
@@ -297,7 +287,7 @@ void compile_into(compiled_kernel &out, ir_module &owned, const target &t, const
   info->linkLibraries(llvmModule);
   out.times.push_back({"llir", millisecondsSince(start)});
   start = Clock::now();
-  codegen::optimize(llvmModule, *machine);
+  codegen::optimize(llvmModule, *machine, info->packsOperations());
   info->finishModule(llvmModule, *machine);
   raiseLlvmError();
   out.times.push_back({"llvm-opt", millisecondsSince(start)});

@@ -9,7 +9,7 @@ namespace tessera::codegen {
 
 class DebugInfo {
 public:
-  /// `directivesOnly`: line directives without the sections of a debugger, as PTX wants them.
+  /// `directivesOnly`: line directives without the sections of a debugger: for text that another assembler takes.
   DebugInfo(llvm::Module &m, llvm::Function &f, mlir::Location loc, bool directivesOnly);
   /// The debug location of an op; null when it has no position in a file.
   llvm::DILocation *locate(mlir::Location loc);

@@ -24,11 +24,13 @@ std::optional<MatrixType> matrixType(mlir::Type type) {
       .Case<mlir::Float64Type>([](auto) { return MatrixType::F64; })
       .Case<mlir::Float8E4M3FNType>([](auto) { return MatrixType::E4M3; })
       .Case<mlir::Float8E5M2Type>([](auto) { return MatrixType::E5M2; })
+      .Case<mlir::Float8E4M3FNUZType>([](auto) { return MatrixType::E4M3FNUZ; })
+      .Case<mlir::Float8E5M2FNUZType>([](auto) { return MatrixType::E5M2FNUZ; })
       .Case<mlir::IntegerType>([](auto t) { return t.getWidth() == 8 ? std::optional(MatrixType::S8) : std::nullopt; })
       .Default([](auto) { return std::nullopt; });
 }
 
-/// A layout of two dimensions, or three with the batch first, by coordinates.
+/// A layout of two dimensions, or three with the batch first, by coordinates; `swapped`: of the transposed tile.
 class Tile {
 public:
   struct At {
@@ -36,15 +38,16 @@ public:
     bool operator==(const At &) const = default;
   };
 
-  explicit Tile(const LinearLayout &layout) : layout(layout) {
+  explicit Tile(const LinearLayout &layout, bool swapped = false) : layout(layout), swapped(swapped) {
     for (unsigned r = 0, n = layout.size(HwDim::Register); r < n; ++r)
       registers.try_emplace(registerImage(layout, r), r);
   }
-  int64_t rows() const { return layout.shape()[layout.rank() - 2]; }
-  int64_t columns() const { return layout.shape().back(); }
+  int64_t rows() const { return layout.shape()[layout.rank() - (swapped ? 1 : 2)]; }
+  int64_t columns() const { return layout.shape()[layout.rank() - (swapped ? 2 : 1)]; }
   At locate(uint64_t flat) const {
     auto coords = layout.coords(flat);
-    return {coords.size() == 3 ? coords[0] : 0, coords[coords.size() - 2], coords.back()};
+    int64_t row = coords[coords.size() - 2], column = coords.back();
+    return {coords.size() == 3 ? coords[0] : 0, swapped ? column : row, swapped ? row : column};
   }
   At imageOf(unsigned reg) const { return locate(registerImage(layout, reg)); }
   At basis(HwDim dim, unsigned bit) const { return locate(layout.bases(dim)[bit]); }
@@ -54,31 +57,50 @@ public:
   std::optional<unsigned> find(At at) const {
     if (at.row >= rows() || at.column >= columns())
       return std::nullopt;
-    llvm::SmallVector<int64_t, 3> coords{at.batch, at.row, at.column};
+    llvm::SmallVector<int64_t, 3> coords{at.batch, swapped ? at.column : at.row, swapped ? at.row : at.column};
     auto it = registers.find(layout.flat(llvm::ArrayRef(coords).take_back(layout.rank())));
     return it == registers.end() ? std::nullopt : std::optional(it->second);
   }
 
 private:
-  const LinearLayout &layout;
+  LinearLayout layout;
+  bool swapped;
   llvm::DenseMap<uint64_t, unsigned> registers;
 };
 
-/// What lane bit `bit` of an accumulator fragment moves: columns by 2 and 4, then rows by 1, 2 and 4; less in a tile
-/// that is smaller.
-bool isAccumulatorLane(const Tile &c, unsigned bit) {
-  int64_t column = bit < 2 ? 2 << bit : 0, row = bit < 2 ? 0 : 1 << (bit - 2);
-  return c.basis(HwDim::Lane, bit) == Tile::At{0, row < c.rows() ? row : 0, column < c.columns() ? column : 0};
-}
+/// The fragments of an instruction's operands, and what follows from them.
+struct Fragments {
+  Tile a, b, c;
+  explicit Fragments(const MatrixInstruction &i)
+      : a(fragmentOf(i, MatrixOperand::A)), b(fragmentOf(i, MatrixOperand::B)), c(fragmentOf(i, MatrixOperand::C)) {}
 
-/// Whether lanes and warps hold operands and accumulators as mma.sync wants them. The order along k is free as long as
-/// both operands have the same.
-bool fitsMma(const Tile &a, const Tile &b, const Tile &c) {
-  for (unsigned bit = 0; bit < 5; ++bit) {
+  /// Where register `reg` of an operand is along k among those of its lane.
+  static unsigned placeAlongK(const Tile &fragment, unsigned reg, bool kIsRow) {
+    auto along = [&](Tile::At at) { return kIsRow ? at.row : at.column; };
+    int64_t moved = along(fragment.imageOf(reg)), ofRegisters = 0;
+    for (unsigned bit = 0; bit < fragment.numBits(HwDim::Register); ++bit)
+      ofRegisters |= along(fragment.basis(HwDim::Register, bit));
+    unsigned place = 0;
+    for (unsigned at = 0; ofRegisters; ofRegisters &= ofRegisters - 1, ++at)
+      place |= unsigned((moved & ofRegisters & -ofRegisters) != 0) << at;
+    return place;
+  }
+};
+
+/// Whether lanes, warps and registers hold operands and accumulators as the instruction wants them; less in a tile that
+/// is smaller. The order along k is free as long as both operands have the same.
+bool fits(const Fragments &f, const Tile &a, const Tile &b, const Tile &c) {
+  auto clip = [](int64_t moved, int64_t extent) { return moved < extent ? moved : 0; };
+  unsigned lanes = f.c.numBits(HwDim::Lane);
+  for (const Tile *tile : {&a, &b, &c})
+    if (tile->numBits(HwDim::Lane) != lanes)
+      return false;
+  for (unsigned bit = 0; bit < lanes; ++bit) {
     Tile::At inA = a.basis(HwDim::Lane, bit), inB = b.basis(HwDim::Lane, bit), inC = c.basis(HwDim::Lane, bit);
-    int64_t column = bit < 2 ? 0 : 1 << (bit - 2);
-    if (!isAccumulatorLane(c, bit) || inA != Tile::At{0, inC.row, bit < 2 ? inA.column : 0} ||
-        inB != Tile::At{0, inA.column, column < b.columns() ? column : 0})
+    Tile::At ofA = f.a.basis(HwDim::Lane, bit), ofB = f.b.basis(HwDim::Lane, bit), ofC = f.c.basis(HwDim::Lane, bit);
+    if (inC != Tile::At{0, clip(ofC.row, c.rows()), clip(ofC.column, c.columns())} ||
+        inA != Tile::At{0, clip(ofA.row, a.rows()), ofA.column ? inA.column : 0} ||
+        inB != Tile::At{0, ofB.row ? inA.column : 0, clip(ofB.column, b.columns())})
       return false;
   }
   for (unsigned bit = 0; bit < c.numBits(HwDim::Warp); ++bit) {
@@ -87,7 +109,18 @@ bool fitsMma(const Tile &a, const Tile &b, const Tile &c) {
         b.basis(HwDim::Warp, bit) != Tile::At{inC.batch, 0, inC.column})
       return false;
   }
+  for (unsigned bit = 0; bit < f.c.numBits(HwDim::Register); ++bit) {
+    Tile::At moved = f.c.basis(HwDim::Register, bit);
+    if (moved.row < c.rows() && moved.column < c.columns() && !c.find(moved))
+      return false;
+  }
   return true;
+}
+
+/// What lane bit `bit` of an accumulator fragment of a warp group moves: columns by 2 and 4, then rows by 1, 2 and 4.
+bool isAccumulatorLane(const Tile &c, unsigned bit) {
+  int64_t column = bit < 2 ? 2 << bit : 0, row = bit < 2 ? 0 : 1 << (bit - 2);
+  return c.basis(HwDim::Lane, bit) == Tile::At{0, row < c.rows() ? row : 0, column < c.columns() ? column : 0};
 }
 
 } // namespace
@@ -120,6 +153,21 @@ V Emitter::pack(llvm::ArrayRef<V> elements) {
   llvm::Type *type = elements.front()->getType();
   unsigned bits = type->getScalarSizeInBits();
   llvm::Type *word = target.laneType(b.getInt32Ty());
+  // The same byte of four words: 4 x 4 bytes change places in eight shuffles, of which the four results share half.
+  auto isSameByte = [&](V v) {
+    auto found = wordOf.find(v);
+    return found != wordOf.end() && found->second.second == it->second.second;
+  };
+  if (elements.size() == 4 && it != wordOf.end() && !type->isVectorTy() && llvm::all_of(elements, isSameByte)) {
+    auto *bytes = llvm::FixedVectorType::get(b.getInt8Ty(), 4);
+    auto source = [&](unsigned i) { return b.CreateBitCast(wordOf.find(elements[i])->second.first, bytes); };
+    int half = it->second.second / 2 * 2, odd = it->second.second % 2 * 2;
+    auto two = [&](unsigned i) {
+      return b.CreateShuffleVector(source(i), source(i + 1), {half, 4 + half, half + 1, 5 + half});
+    };
+    V low = two(0), high = two(2);
+    return b.CreateBitCast(b.CreateShuffleVector(low, high, {odd, odd + 1, 4 + odd, 5 + odd}), word);
+  }
   if (elements.size() == 1)
     return b.CreateBitCast(elements.front(), word);
   V packed = nullptr;
@@ -136,22 +184,41 @@ V Emitter::pack(llvm::ArrayRef<V> elements) {
   return packed;
 }
 
-// ---- mma.sync -------------------------------------------------------------------------------------------------------
+// ---- instructions of one warp ---------------------------------------------------------------------------------------
 
 LogicalResult Emitter::emitDot(tt::DotOp op) {
   auto typeA = mlir::cast<mlir::RankedTensorType>(op.getA().getType()),
        typeB = mlir::cast<mlir::RankedTensorType>(op.getB().getType());
   auto kindA = matrixType(typeA.getElementType()), kindB = matrixType(typeB.getElementType());
   llvm::Type *acc = scalarType(op.getType());
-  if (!kindA || !kindB || !(acc->isFloatTy() || acc->isDoubleTy() || acc->isIntegerTy(32)) ||
-      (kindA == MatrixType::TF32 && op.getInputPrecision() != tt::InputPrecision::TF32))
-    return op.emitOpError("has element types or a precision that no matrix instruction takes");
-  const Tile a(layoutOf(typeA)), bb(layoutOf(typeB)), c(layoutOf(op.getType()));
   auto misfit = [&] { return op.emitOpError("has operands whose layouts do not meet in a matrix instruction"); };
-  if (target.warpSize() != 32 || !fitsMma(a, bb, c))
+  ttg::MatrixEncoding encoding = ttg::getMatrixEncoding(op.getType());
+  if (!encoding || !encoding.isOfOneWarp())
+    return misfit();
+  unsigned bits = typeA.getElementTypeBitWidth();
+  const MatrixInstruction instruction = encoding.getInstruction(bits);
+  if (kindA == MatrixType::TF32 && op.getInputPrecision() != tt::InputPrecision::TF32)
+    kindA = kindB = instruction.family == MatrixFamily::Mma ? std::nullopt : std::optional(MatrixType::F32);
+  if (!kindA || !kindB || typeB.getElementTypeBitWidth() != bits || !instruction.k ||
+      !(acc->isFloatTy() || acc->isDoubleTy() || acc->isIntegerTy(32)))
+    return op.emitOpError("has element types or a precision that no matrix instruction takes");
+  if (target.warpSize() != instruction.lanes())
     return misfit();
 
-  // What one lane holds along k, the same for both operands; an instruction takes two words' worth of it.
+  // From here on A is what the instruction gets as its A.
+  bool swapped = encoding.isTransposed();
+  llvm::ArrayRef<V> valuesA = get(op.getA()), valuesB = get(op.getB());
+  if (swapped) {
+    std::swap(typeA, typeB);
+    std::swap(kindA, kindB);
+    std::swap(valuesA, valuesB);
+  }
+  const Tile a(layoutOf(typeA), swapped), bb(layoutOf(typeB), swapped), c(layoutOf(op.getType()), swapped);
+  const Fragments fragments(instruction);
+  if (!fits(fragments, a, bb, c))
+    return misfit();
+
+  // What one lane holds along k, the same for both operands; an instruction takes a piece of it.
   llvm::SmallVector<int64_t> ks;
   auto collect = [](llvm::SmallVectorImpl<int64_t> &list, int64_t k) {
     if (!llvm::is_contained(list, k))
@@ -166,85 +233,91 @@ LogicalResult Emitter::emitDot(tt::DotOp op) {
   llvm::sort(ksOfB);
   if (ks != ksOfB)
     return misfit();
-  bool isDouble = kindA == MatrixType::F64;
-  unsigned perWord = isDouble ? 1 : 32 / typeA.getElementTypeBitWidth(), words = isDouble ? 1 : 2;
-  unsigned perStep = perWord * words;
-  MmaShape shape{isDouble ? 8u : 16u, 8, 4 * perStep, *kindA, *kindB, acc};
-
-  // Where k is shorter than four lanes' worth, further lanes hold copies that must not count.
-  unsigned copies = 0;
-  for (unsigned bit = 0; bit < 2; ++bit)
-    copies |= unsigned(a.basis(HwDim::Lane, bit).column == 0) << bit;
+  MmaShape shape{instruction, *kindA, *kindB, acc};
+  // Where k is shorter than an instruction's, further lanes hold copies that must not count.
+  unsigned copies = 0, perStep = 1, perWord = std::max(1u, 32 / bits);
+  for (unsigned bit = 0; bit < fragments.a.numBits(HwDim::Lane); ++bit)
+    copies |= unsigned(fragments.a.basis(HwDim::Lane, bit).column && !a.basis(HwDim::Lane, bit).column) << bit;
+  for (unsigned r = 0; r < fragments.b.numRegisters(); ++r)
+    perStep = std::max(perStep, Fragments::placeAlongK(fragments.b, r, true) + 1);
   V counts = copies ? b.CreateICmpEQ(b.CreateAnd(lane, llvm::ConstantInt::get(lane->getType(), copies)),
                                      llvm::ConstantInt::get(lane->getType(), 0))
                     : nullptr;
-  llvm::ArrayRef<V> valuesA = get(op.getA()), valuesB = get(op.getB());
-  auto word = [&](const Tile &tile, llvm::ArrayRef<V> values, mlir::Type type,
-                  llvm::function_ref<Tile::At(int64_t)> place, unsigned firstK) -> V {
+
+  // The words of an operand's fragment for the rows (of A) or columns (of B) at `origin`, from k number `first` on.
+  bool missing = false;
+  auto words = [&](const Tile &fragment, const Tile &tile, llvm::ArrayRef<V> values, mlir::Type type, bool kIsRow,
+                   Tile::At origin, unsigned first) {
     V zero = llvm::Constant::getNullValue(valueType(type));
-    Lanes elements;
-    for (unsigned i = firstK; i < firstK + perWord; ++i) {
-      auto reg = i < ks.size() ? tile.find(place(ks[i])) : std::nullopt;
-      elements.push_back(reg ? values[*reg] : zero);
+    Lanes result, elements;
+    for (unsigned r = 0; r < fragment.numRegisters(); ++r) {
+      unsigned k = first + Fragments::placeAlongK(fragment, r, kIsRow);
+      Tile::At at = origin, moved = fragment.imageOf(r);
+      V element = zero;
+      if (k < ks.size()) {
+        at.row = kIsRow ? ks[k] : at.row | moved.row;
+        at.column = kIsRow ? at.column | moved.column : ks[k];
+        if (auto reg = tile.find(at))
+          element = values[*reg];
+        else
+          missing |= at.row < tile.rows() && at.column < tile.columns();
+      }
+      elements.push_back(element);
+      if (elements.size() < perWord)
+        continue;
+      V word = bits == 64 ? element : pack(elements);
+      result.push_back(counts ? b.CreateSelect(counts, word, llvm::Constant::getNullValue(word->getType())) : word);
+      elements.clear();
     }
-    V word = isDouble ? elements.front() : pack(elements);
-    return counts ? b.CreateSelect(counts, word, llvm::Constant::getNullValue(word->getType())) : word;
+    return result;
   };
 
+  Tile::At ofRegisters{0, 0, 0}; // what registers of the accumulator's fragment move
+  for (unsigned r = 0; r < fragments.c.numRegisters(); ++r) {
+    ofRegisters.row |= fragments.c.imageOf(r).row;
+    ofRegisters.column |= fragments.c.imageOf(r).column;
+  }
   Lanes result(get(op.getC()));
   V none = llvm::Constant::getNullValue(target.laneType(acc));
   for (unsigned first = 0; first < ks.size(); first += perStep) {
     llvm::DenseMap<std::pair<int64_t, int64_t>, Lanes> rowsOf, columnsOf; // words, by batch and row or column
     for (unsigned r = 0; r < c.numRegisters(); ++r) {
       Tile::At at = c.imageOf(r);
-      if ((at.row & 8) || (at.column & 1))
+      if ((at.row & ofRegisters.row) || (at.column & ofRegisters.column))
         continue;
       Lanes &rows = rowsOf[{at.batch, at.row}], &columns = columnsOf[{at.batch, at.column}];
-      for (unsigned w = 0; rows.size() < 2 * words; ++w)
-        for (int64_t upper : {0, 8})
-          rows.push_back(word(
-              a, valuesA, typeA,
-              [&](int64_t k) {
-                return Tile::At{at.batch, at.row | upper, k};
-              },
-              first + w * perWord));
-      for (unsigned w = 0; columns.size() < words; ++w)
-        columns.push_back(word(
-            bb, valuesB, typeB,
-            [&](int64_t k) {
-              return Tile::At{at.batch, k, at.column};
-            },
-            first + w * perWord));
-      std::optional<unsigned> registers[4];
+      if (rows.empty())
+        rows = words(fragments.a, a, valuesA, typeA, false, {at.batch, at.row, 0}, first);
+      if (columns.empty())
+        columns = words(fragments.b, bb, valuesB, typeB, true, {at.batch, 0, at.column}, first);
+      llvm::SmallVector<std::optional<unsigned>> registers;
       Lanes sums;
-      for (unsigned i = 0; i < 4; ++i) {
-        registers[i] = c.find({at.batch, at.row | (i / 2 * 8), at.column | (i % 2)});
+      for (unsigned i = 0; i < fragments.c.numRegisters(); ++i) {
+        Tile::At moved = fragments.c.imageOf(i);
+        registers.push_back(c.find({at.batch, at.row | moved.row, at.column | moved.column}));
         sums.push_back(registers[i] ? result[*registers[i]] : none);
       }
-      llvm::ArrayRef<V> all(sums);
-      llvm::SmallVector<V> done;
-      if (isDouble) // rows 8 on are an instruction of their own
-        for (unsigned half : {0u, 1u})
-          done.append(target.mma(b, shape, {rows[half]}, columns, all.slice(2 * half, 2)));
-      else
-        done = target.mma(b, shape, rows, columns, all);
-      if (done.size() != 4)
+      llvm::SmallVector<V> done = target.mma(b, shape, rows, columns, sums);
+      if (done.size() != sums.size())
         return op.emitOpError("needs a matrix unit, which the target does not have");
-      for (unsigned i = 0; i < 4; ++i)
-        if (registers[i])
-          result[*registers[i]] = done[i];
+      for (auto [reg, value] : llvm::zip_equal(registers, done))
+        if (reg)
+          result[*reg] = value;
     }
   }
+  if (missing)
+    return misfit();
   set(op.getResult(), std::move(result));
   return success();
 }
 
-// ---- wgmma ----------------------------------------------------------------------------------------------------------
+// ---- warp groups
+// -------------------------------------------------------------------------------------------------------
 
 namespace {
 
-/// Whether lanes and the four warps of a group hold accumulators as wgmma does.
-bool fitsWgmma(const Tile &c, unsigned columns) {
+/// Whether lanes and the four warps of a group hold accumulators as its instruction does.
+bool fitsWarpGroup(const Tile &c, unsigned columns) {
   for (unsigned bit = 0; bit < 5; ++bit)
     if (!isAccumulatorLane(c, bit))
       return false;
@@ -275,7 +348,7 @@ V Emitter::descriptorStart(mlir::Value buffer) {
 
 /// Descriptors of the parts of `buffer` that start at the flat indices `origins` (of the whole view) for warp 0; those
 /// of the other warps are further by `warps`. Empty where the hardware's permutation would not be the layout's.
-llvm::SmallVector<V> Emitter::descriptors(mlir::Value buffer, const WgmmaOperand &operand,
+llvm::SmallVector<V> Emitter::descriptors(mlir::Value buffer, const WarpGroupOperand &operand,
                                           llvm::ArrayRef<uint64_t> origins, const LinearLayout::Bases &warps) {
   auto type = mlir::cast<ttg::MemDescType>(buffer.getType());
   // Every origin is an input of its own: they need be no linear function of their number.
@@ -331,8 +404,8 @@ LogicalResult Emitter::emitWarpGroupDot(ttng::WarpGroupDotOp op) {
   unsigned bytes = storageBytes(elementOf(op.getA())), columns = mma.getInstrN();
   auto typeB = mlir::cast<ttg::MemDescType>(op.getB().getType());
   int64_t sizeK = typeB.getShape()[0];
-  WgmmaShape shape{columns, 32 / bytes, *kindA, *kindB, acc, false, false};
-  if (!fitsWgmma(c, columns) || sizeK < shape.k)
+  WarpGroupShape shape{columns, 32 / bytes, *kindA, *kindB, acc, false, false};
+  if (!fitsWarpGroup(c, columns) || sizeK < shape.k)
     return op.emitOpError("has accumulators whose layout is not that of its instruction");
   unsigned steps = sizeK / shape.k;
 
@@ -352,11 +425,13 @@ LogicalResult Emitter::emitWarpGroupDot(ttng::WarpGroupDotOp op) {
     if (!llvm::is_contained(cols, at.column))
       cols.push_back(at.column);
   }
-  auto misplaced = [&] { return op.emitOpError("has an operand in shared memory in a form that wgmma cannot read"); };
+  auto misplaced = [&] {
+    return op.emitOpError("has an operand in shared memory in a form that the warp group cannot read");
+  };
   auto descriptorsOf = [&](mlir::Value buffer, unsigned kDim, unsigned size, llvm::ArrayRef<int64_t> starts,
                            bool &transposed) -> llvm::SmallVector<V> {
     auto type = mlir::cast<ttg::MemDescType>(buffer.getType());
-    auto operand = planWgmmaOperand(ttg::allocationLayout(type), kDim, size, bytes);
+    auto operand = planWarpGroupOperand(ttg::allocationLayout(type), kDim, size, bytes);
     if (!operand)
       return {};
     transposed = operand->transposed;
@@ -419,7 +494,7 @@ LogicalResult Emitter::emitWarpGroupDot(ttng::WarpGroupDotOp op) {
   for (unsigned first = 0; first < steps; first += stepsAtOnce) {
     unsigned end = std::min(steps, first + stepsAtOnce);
     Lanes sums = result;
-    target.wgmmaFence(b);
+    target.warpGroupFence(b);
     for (Part part : parts) {
       llvm::SmallVector<unsigned> registers;
       llvm::SmallVector<V> values;
@@ -432,16 +507,16 @@ LogicalResult Emitter::emitWarpGroupDot(ttng::WarpGroupDotOp op) {
       for (unsigned step = first; step < end; ++step)
         if (!appendA(words, row, step))
           return op.emitOpError("has an operand A whose layout is not that of its instruction");
-      values = target.wgmmaChain(b, shape, words, llvm::ArrayRef(descB).slice(column * steps + first, end - first),
-                                 values, partial ? b.getFalse() : useC);
+      values = target.warpGroupChain(b, shape, words, llvm::ArrayRef(descB).slice(column * steps + first, end - first),
+                                     values, partial ? b.getFalse() : useC);
       if (values.size() != registers.size())
         return op.emitOpError("needs a matrix unit, which the target does not have");
       for (auto [reg, value] : llvm::zip_equal(registers, values))
         sums[reg] = value;
     }
-    target.wgmmaCommit(b);
+    target.warpGroupCommit(b);
     if (partial || !op.getIsAsync())
-      sums = Lanes(target.wgmmaWait(b, 0, sums));
+      sums = Lanes(target.warpGroupWait(b, 0, sums));
     for (auto [sum, value] : llvm::zip_equal(result, sums))
       sum = !partial ? value : first ? b.CreateFAdd(sum, value) : b.CreateFAdd(b.CreateSelect(useC, sum, none), value);
   }
@@ -459,7 +534,7 @@ std::optional<LogicalResult> Emitter::emitMatrixOp(mlir::Operation *op) {
         for (mlir::Value input : o.getInputs())
           if (isTensor(input))
             all.append(get(input).begin(), get(input).end());
-        llvm::SmallVector<V> waited = target.wgmmaWait(b, o.getPendings(), all);
+        llvm::SmallVector<V> waited = target.warpGroupWait(b, o.getPendings(), all);
         llvm::ArrayRef<V> rest = waited;
         for (auto [input, output] : llvm::zip_equal(o.getInputs(), o.getOutputs())) {
           bool tensor = isTensor(input);

@@ -1,6 +1,7 @@
 // Elementwise operations: the same instruction for every register. What the IR leaves undefined and the language
 // defines (division by zero, long shifts, float to integer out of range) is defined here, once for all targets.
 #include "Emitter.h"
+#include "Vendors.h"
 
 #include "mlir/Dialect/UB/IR/UBOps.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -185,50 +186,51 @@ LogicalResult Emitter::emitConstant(mlir::Operation *op, mlir::Attribute value) 
   return success();
 }
 
-/// What libdevice's `symbol` for elements of `type` computes, and whether precisely: __nv_tanhf, __nv_tanh,
-/// __nv_fast_expf.
-static std::optional<std::pair<MathFn, bool>> libdeviceFunction(llvm::StringRef symbol, mlir::Type type) {
-  if (!symbol.consume_front("__nv_") || (type.isF32() ? !symbol.consume_back("f") : !type.isF64()))
-    return std::nullopt;
-  bool precise = !symbol.consume_front("fast_");
-  auto fn = llvm::StringSwitch<std::optional<MathFn>>(symbol)
-                .Case("exp", MathFn::Exp)
-                .Case("exp2", MathFn::Exp2)
-                .Case("log", MathFn::Log)
-                .Case("log2", MathFn::Log2)
-                .Case("log10", MathFn::Log10)
-                .Case("sqrt", MathFn::Sqrt)
-                .Case("rsqrt", MathFn::Rsqrt)
-                .Case("sin", MathFn::Sin)
-                .Case("cos", MathFn::Cos)
-                .Case("tan", MathFn::Tan)
-                .Case("tanh", MathFn::Tanh)
-                .Case("erf", MathFn::Erf)
-                .Case("pow", MathFn::Pow)
-                .Case("floor", MathFn::Floor)
-                .Case("ceil", MathFn::Ceil)
-                .Case("trunc", MathFn::Trunc)
-                .Case("round", MathFn::Round)
-                .Case("fma", MathFn::Fma)
-                .Case("fabs", MathFn::Abs)
-                .Default(std::nullopt);
-  return fn ? std::optional(std::pair(*fn, precise)) : std::nullopt;
+/// The function that `name` is in every math library.
+static std::optional<MathFn> functionNamed(llvm::StringRef name) {
+  return llvm::StringSwitch<std::optional<MathFn>>(name)
+      .Case("exp", MathFn::Exp)
+      .Case("exp2", MathFn::Exp2)
+      .Case("log", MathFn::Log)
+      .Case("log2", MathFn::Log2)
+      .Case("log10", MathFn::Log10)
+      .Case("sqrt", MathFn::Sqrt)
+      .Case("rsqrt", MathFn::Rsqrt)
+      .Case("sin", MathFn::Sin)
+      .Case("cos", MathFn::Cos)
+      .Case("tan", MathFn::Tan)
+      .Case("tanh", MathFn::Tanh)
+      .Case("erf", MathFn::Erf)
+      .Case("pow", MathFn::Pow)
+      .Case("floor", MathFn::Floor)
+      .Case("ceil", MathFn::Ceil)
+      .Case("trunc", MathFn::Trunc)
+      .Case("round", MathFn::Round)
+      .Case("fma", MathFn::Fma)
+      .Case("fabs", MathFn::Abs)
+      .Default(std::nullopt);
 }
 
 LogicalResult Emitter::emitExternCall(tt::ExternElementwiseOp op) {
-  // Triton reaches functions that math lacks by libdevice's names. They mean the same on every target here.
-  if (op.getLibpath().empty() && op.getSymbol().starts_with("__nv_")) {
-    mlir::Type element = mlir::getElementTypeOrSelf(op.getType());
+  // Triton reaches functions that math lacks by the names of vendors' libraries. They mean the same on every target here.
+  mlir::Type element = mlir::getElementTypeOrSelf(op.getType());
+  unsigned bits = element.isIntOrFloat() ? element.getIntOrFloatBitWidth() : 0;
+  for (const Vendor *vendor : vendors()) {
+    std::string_view symbol = op.getSymbol();
+    bool own = symbol.starts_with(vendor->libraryPrefix);
+    if (!op.getLibpath().empty() || !own)
+      continue;
     bool alike = llvm::all_of(op->getOperandTypes(), [&](auto t) { return mlir::getElementTypeOrSelf(t) == element; });
-    if (op.getSymbol() == (element.isF32() ? "__nv_rintf" : "__nv_rint") && alike && op->getNumOperands() == 1)
+    auto called = mlir::isa<mlir::FloatType>(element) ? vendor->libraryFunction(symbol, bits) : std::nullopt;
+    if (called && called->name == "rint" && alike && op->getNumOperands() == 1)
       return mapLanes(op, [&](auto a) { return b.CreateUnaryIntrinsic(Intrinsic::roundeven, a[0]); });
-    auto known = libdeviceFunction(op.getSymbol(), element);
-    unsigned operands = !known ? 0 : known->first == MathFn::Pow ? 2 : known->first == MathFn::Fma ? 3 : 1;
+    auto known = called ? functionNamed(called->name) : std::nullopt;
+    unsigned operands = !known ? 0 : *known == MathFn::Pow ? 2 : *known == MathFn::Fma ? 3 : 1;
     if (!known || !alike || op->getNumOperands() != operands)
       return op.emitOpError() << "calls '" << op.getSymbol()
                               << "', which the math library does not have with these types; libpath may name a bitcode "
                                  "file that has it";
-    return emitMathFn(op, known->first, known->second);
+    return emitMathFn(op, *known, called->precise);
   }
   if (!isSymbolName(op.getSymbol()))
     return op.emitOpError() << "calls '" << op.getSymbol() << "', which is no name of a function";
@@ -483,7 +485,7 @@ std::optional<LogicalResult> Emitter::emitElementwise(mlir::Operation *op) {
       unsigned width = a[0]->getType()->getScalarSizeInBits();
       if (opcode == llvm::Instruction::AShr)
         return b.CreateAShr(a[0], b.CreateBinaryIntrinsic(Intrinsic::umin, a[1], constantLike(a[1], width - 1)));
-      // Masked, not selected: the unused side is no poison, and LLVM 22's NVPTX does not take a 64-bit amount for its
+      // Masked, not selected: the unused side is no poison, and a back end of LLVM 22 does not take a 64-bit amount for its
       // low word, as it does where it finds select(amount < 64, x << amount, 0).
       V inside = b.CreateICmpULT(a[1], constantLike(a[1], width));
       V amount = b.CreateAnd(a[1], constantLike(a[1], width - 1));

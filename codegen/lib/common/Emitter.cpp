@@ -54,8 +54,13 @@ LogicalResult Emitter::emitKernel(mlir::FunctionOpInterface kernel, unsigned sha
     debug = std::make_unique<DebugInfo>(llvmModule, *function, kernel.getLoc(), target.lineDirectivesOnly());
     b.SetCurrentDebugLocation(debug->locate(kernel.getLoc()));
   }
-  for (auto [argument, value] : llvm::zip_equal(kernel.getArguments(), args))
-    set(argument, {value});
+  for (auto [i, argument] : llvm::enumerate(kernel.getArguments())) {
+    set(argument, {args[i]});
+    auto range = kernel.getArgAttrOfType<mlir::IntegerAttr>(i, "tt.pointer_range");
+    auto *parameter = llvm::dyn_cast<llvm::Argument>(args[i]);
+    if (range && range.getInt() <= 32 && parameter) // Triton's: what is behind the pointer is less than 2^31 bytes long
+      parameter->addAttr(llvm::Attribute::get(b.getContext(), "tessera.below-2g"));
+  }
 
   // Ids and index bases gather in the entry block while the body is emitted, so that they dominate every use.
   thread = target.threadId(b);
@@ -334,19 +339,62 @@ LogicalResult Emitter::emitRegionWithBlocks(mlir::Region &region) {
   return success();
 }
 
+/// How many elements of a carried tile share a word: of tiles that are loaded for the next iteration, in words at
+/// least, as many as it holds, since they would wait for it in a register each.
+static unsigned elementsPerWord(mlir::scf::ForOp loop, unsigned carried, llvm::Type *element, unsigned registers,
+                                const AxisInfoAnalysis &axes) {
+  auto load = loop.getYieldedValues()[carried].getDefiningOp<tt::LoadOp>();
+  if (!load || element->isVectorTy() || !(element->isIntegerTy() || element->isFloatingPointTy()))
+    return 1;
+  unsigned bits = element->getScalarSizeInBits(), perWord = 32 / bits;
+  if ((bits != 8 && bits != 16) || registers % perWord || axes.contiguousElements(load.getPtr()) < perWord ||
+      (load.getMask() && axes.maskAlignment(load.getMask()) < perWord))
+    return 1;
+  return perWord;
+}
+
 LogicalResult Emitter::emitFor(mlir::scf::ForOp op) {
   V lower = getUniform(op.getLowerBound()), upper = getUniform(op.getUpperBound()), step = getUniform(op.getStep());
   Lanes initial = flatten(op.getInitArgs());
+  // (elements per word, values) of each carried value.
+  llvm::SmallVector<std::pair<unsigned, unsigned>> parts;
+  for (auto [i, type] : llvm::enumerate(op.getInitArgs().getTypes())) {
+    unsigned n = numValues(type);
+    parts.push_back({elementsPerWord(op, i, valueType(type), n, axisInfo), n});
+  }
+  auto toWords = [&](llvm::ArrayRef<V> values) {
+    Lanes words;
+    for (auto [perWord, n] : parts) {
+      for (unsigned r = 0; r < n; r += perWord)
+        words.push_back(perWord == 1 ? values[r] : pack(values.slice(r, perWord)));
+      values = values.drop_front(n);
+    }
+    return words;
+  };
+  initial = toWords(initial);
   llvm::BasicBlock *before = b.GetInsertBlock(), *header = newBlock("for"), *body = newBlock("for.body"),
                    *after = newBlock("for.end");
   b.CreateBr(header);
   b.SetInsertPoint(header);
   llvm::PHINode *iv = b.CreatePHI(lower->getType(), 2);
   iv->addIncoming(lower, before);
-  auto phis = createPhis(op.getInitArgs().getTypes(), 2);
+  llvm::SmallVector<llvm::PHINode *> phis;
+  for (V value : initial)
+    phis.push_back(b.CreatePHI(value->getType(), 2));
   addIncoming(phis, initial, before);
   set(op.getInductionVar(), {iv});
-  bindPhis(op.getRegionIterArgs(), phis);
+  llvm::ArrayRef<llvm::PHINode *> rest = phis;
+  for (auto [part, arg, result] : llvm::zip_equal(parts, op.getRegionIterArgs(), op.getResults())) {
+    Lanes elements;
+    for (llvm::PHINode *word : rest.take_front(part.second / part.first))
+      if (part.first == 1)
+        elements.push_back(word);
+      else
+        llvm::append_range(elements, unpack(word, valueType(arg.getType())));
+    rest = rest.drop_front(part.second / part.first);
+    set(result, elements);
+    set(arg, std::move(elements));
+  }
   b.CreateCondBr(op.getUnsignedCmp() ? b.CreateICmpULT(iv, upper) : b.CreateICmpSLT(iv, upper), body, after);
 
   b.SetInsertPoint(body);
@@ -354,12 +402,11 @@ LogicalResult Emitter::emitFor(mlir::scf::ForOp op) {
   if (failed(emitBlock(*op.getBody())))
     return failure();
   llvm::BasicBlock *latch = b.GetInsertBlock();
-  addIncoming(phis, yielded.pop_back_val(), latch);
+  addIncoming(phis, toWords(yielded.pop_back_val()), latch);
   iv->addIncoming(b.CreateAdd(iv, step), latch);
   b.CreateBr(header);
 
   b.SetInsertPoint(after);
-  bindPhis(op.getResults(), phis);
   return success();
 }
 

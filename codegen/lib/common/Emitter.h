@@ -149,8 +149,10 @@ private:
   mlir::LogicalResult emitReduce(tt::ReduceOp op);
   /// The combine region applied to two tuples of lane values.
   mlir::LogicalResult combine(mlir::Region &region, llvm::ArrayRef<V> a, llvm::ArrayRef<V> c, Lanes &result);
-  mlir::LogicalResult combineAll(mlir::Region &region, llvm::SmallVectorImpl<Lanes> &items);
+  mlir::LogicalResult combineAll(mlir::Region &region, llvm::SmallVectorImpl<Lanes> &items,
+                                 mlir::Region *inOrder = nullptr);
   mlir::LogicalResult reduceLanes(tt::ReduceOp op, llvm::ArrayRef<unsigned> masks, Lanes &tuple);
+  mlir::FailureOr<llvm::Function *> laneReduction(tt::ReduceOp op, const ReductionPlan &plan);
   mlir::LogicalResult reduceWarps(tt::ReduceOp op, const ReductionPlan &plan, llvm::SmallVectorImpl<Lanes> &results);
   mlir::LogicalResult emitConvert(ttg::ConvertLayoutOp op);
   void convertByShuffles(const ConversionPlan &plan, llvm::ArrayRef<V> source, Lanes &result);
@@ -201,7 +203,7 @@ private:
   mlir::LogicalResult emitWarpGroupDot(ttng::WarpGroupDotOp op);
   class DotOperand;
   mlir::LogicalResult emitLocalDot(ttg::LocalDotOp op); ///< LocalDot.cpp
-  llvm::SmallVector<V> descriptors(mlir::Value buffer, const WgmmaOperand &operand, llvm::ArrayRef<uint64_t> origins,
+  llvm::SmallVector<V> descriptors(mlir::Value buffer, const WarpGroupOperand &operand, llvm::ArrayRef<uint64_t> origins,
                                    const LinearLayout::Bases &warps);
   V descriptorStart(mlir::Value buffer);
   /// Elements of one 32-bit word, low ones first, and back.

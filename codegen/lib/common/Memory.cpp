@@ -133,6 +133,8 @@ LogicalResult Emitter::emitStore(tt::StoreOp op) {
 }
 
 LogicalResult Emitter::emitPrint(tt::PrintOp op) {
+  if (llvm::StringRef why = target.whyNoPrint(); !why.empty())
+    return op.emitOpError() << why;
   if (op.getArgs().empty()) {
     target.print(b, op.getPrefix(), {}, {}, op.getHex());
     return success();

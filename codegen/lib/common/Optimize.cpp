@@ -32,9 +32,15 @@ void linkBitcode(llvm::Module &m, llvm::MemoryBufferRef bitcode) {
   llvm::internalizeModule(m, [&](const llvm::GlobalValue &g) { return own.contains(g.getName()); });
 }
 
-void optimize(llvm::Module &m, llvm::TargetMachine &tm) {
+std::mutex &processOptions() {
+  static std::mutex one;
+  return one;
+}
+
+void optimize(llvm::Module &m, llvm::TargetMachine &tm, bool packs) {
   llvm::PipelineTuningOptions tuning;
-  tuning.LoopVectorization = tuning.SLPVectorization = false; // lanes are vectors already
+  tuning.LoopVectorization = false; // lanes are vectors already
+  tuning.SLPVectorization = packs;
   tuning.LoopInterleaving = false;
   tuning.LoopUnrolling = true;
   llvm::LoopAnalysisManager loops;

@@ -1,8 +1,12 @@
 // Reductions, as ReductionPlan says: over the registers of a lane, over the lanes of a warp by exchange, over warps
 // through scratch. The order is a function of the layout alone, so two runs give the same bits.
+#include "DebugInfo.h"
 #include "Emitter.h"
 
 #include "tessera/passes/Allocation.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/OwningOpRef.h"
 
 namespace tessera::codegen {
 
@@ -27,10 +31,11 @@ LogicalResult Emitter::combine(mlir::Region &region, llvm::ArrayRef<V> a, llvm::
 }
 
 /// Combines `items` (tuples, one value per operand) to one: kChains running results, then a tree of those.
-LogicalResult Emitter::combineAll(mlir::Region &region, llvm::SmallVectorImpl<Lanes> &items) {
+/// `inOrder`: what a chain combines with, where that is not the region itself.
+LogicalResult Emitter::combineAll(mlir::Region &region, llvm::SmallVectorImpl<Lanes> &items, mlir::Region *inOrder) {
   unsigned chains = std::min<unsigned>(kChains, items.size());
   for (unsigned i = chains; i < items.size(); ++i)
-    if (failed(combine(region, items[i % chains], items[i], items[i % chains])))
+    if (failed(combine(inOrder ? *inOrder : region, items[i % chains], items[i], items[i % chains])))
       return failure();
   for (; chains > 1; chains = (chains + 1) / 2)
     for (unsigned i = 0; i < chains / 2; ++i) {
@@ -41,6 +46,84 @@ LogicalResult Emitter::combineAll(mlir::Region &region, llvm::SmallVectorImpl<La
         items[i + 1] = items[chains - 1];
     }
   return success();
+}
+
+// Index reductions: a combination that keeps the better of two (value, index) pairs compares their indices, so that
+// ties go to the lower one. Where a lane combines its registers from low to high index, that comparison's outcome is
+// known, and what is left of the combination is a third of it. Long argmax reductions are made of this.
+
+/// Whether `v` is a range that rises by one along `axis`, and is the same along the others.
+static bool risesAlong(mlir::Value v, unsigned axis) {
+  while (mlir::Operation *op = v.getDefiningOp()) {
+    if (auto range = mlir::dyn_cast<tt::MakeRangeOp>(op))
+      return range.getStart() < range.getEnd() && int32_t(range.getStart()) >= 0 && int32_t(range.getEnd()) > 0;
+    if (auto expand = mlir::dyn_cast<tt::ExpandDimsOp>(op)) {
+      if (expand.getAxis() == axis)
+        return false;
+      axis -= expand.getAxis() < axis;
+    } else if (auto broadcast = mlir::dyn_cast<tt::BroadcastOp>(op)) {
+      if (mlir::cast<mlir::RankedTensorType>(broadcast.getSrc().getType()).getDimSize(axis) == 1)
+        return false;
+    } else if (!mlir::isa<ttg::ConvertLayoutOp>(op)) {
+      return false;
+    }
+    v = op->getOperand(0);
+  }
+  return false;
+}
+
+/// A copy of `op` whose combination is for a first tuple with an index below the second's; null where it compares none.
+static mlir::OwningOpRef<tt::ReduceOp> combinedInOrder(tt::ReduceOp op) {
+  mlir::OwningOpRef<tt::ReduceOp> copy(op.clone());
+  mlir::Block &block = copy->getCombineOp().front();
+  unsigned n = op.getSrcs().size();
+  mlir::OpBuilder builder = mlir::OpBuilder::atBlockBegin(&block);
+  bool known = false;
+  for (unsigned i = 0; i < n; ++i) {
+    mlir::Value low = block.getArgument(i), high = block.getArgument(n + i);
+    auto result = block.getTerminator()->getOperand(i).getDefiningOp<mlir::arith::SelectOp>();
+    // A running result's index is below the next one's only if it is one of those before.
+    if (!result || !((result.getTrueValue() == low && result.getFalseValue() == high) ||
+                     (result.getTrueValue() == high && result.getFalseValue() == low)))
+      continue;
+    if (!risesAlong(op.getSrcs()[i], op.getAxis()))
+      continue;
+    for (auto compare : llvm::make_early_inc_range(block.getOps<mlir::arith::CmpIOp>())) {
+      bool straight = compare.getLhs() == low && compare.getRhs() == high;
+      if (!straight && !(compare.getLhs() == high && compare.getRhs() == low))
+        continue;
+      using P = mlir::arith::CmpIPredicate;
+      P p = compare.getPredicate();
+      bool below = p == P::slt || p == P::sle || p == P::ult || p == P::ule || p == P::ne;
+      bool above = p == P::sgt || p == P::sge || p == P::ugt || p == P::uge || p == P::ne;
+      auto outcome = mlir::arith::ConstantIntOp::create(builder, compare.getLoc(), straight ? below : above, 1);
+      compare.replaceAllUsesWith(outcome.getResult());
+      compare.erase();
+      known = true;
+    }
+  }
+  if (!known)
+    return nullptr;
+  for (mlir::Operation &o : llvm::make_early_inc_range(block)) {
+    llvm::SmallVector<mlir::Value> folded;
+    builder.setInsertionPoint(&o);
+    if (!o.hasTrait<mlir::OpTrait::ConstantLike>() && succeeded(builder.tryFold(&o, folded)) && !folded.empty())
+      o.replaceAllUsesWith(folded);
+  }
+  for (mlir::Operation &o : llvm::make_early_inc_range(llvm::reverse(block)))
+    if (mlir::isOpTriviallyDead(&o))
+      o.erase();
+  return copy;
+}
+
+/// Whether registers of a lane that hold elements further along the axis do so in every lane and warp: then they can be
+/// put in order.
+static bool registersAreOrdered(const LinearLayout &layout, unsigned axis) {
+  uint64_t own = 0, others = 0;
+  for (const LinearLayout::In &in : layout.ins())
+    for (uint64_t basis : in.bases)
+      (in.dim == HwDim::Register ? own : others) |= uint64_t(layout.coords(basis)[axis]);
+  return (own & others) == 0;
 }
 
 /// The name under which a target may know the combination of a whole warp in one instruction.
@@ -67,15 +150,62 @@ LogicalResult Emitter::reduceLanes(tt::ReduceOp op, llvm::ArrayRef<unsigned> mas
         tuple[0] = whole;
         return success();
       }
-  // Far lanes first: the last exchanges are between neighbours.
-  for (unsigned mask : llvm::reverse(masks)) {
+  // Far lanes first, unless the target likes it the other way: the last exchanges are between neighbours.
+  llvm::SmallVector<unsigned> order(masks);
+  if (!target.reducesNearLanesFirst())
+    std::reverse(order.begin(), order.end());
+  bool whole = masks.size() == llvm::Log2_32(target.warpSize());
+  unsigned done = 0;
+  for (unsigned mask : order) {
     Lanes other;
     for (V v : tuple)
-      other.push_back(target.shuffleXor(b, v, mask));
+      other.push_back(target.reductionPartner(b, v, mask, done, whole));
     if (failed(combine(op.getCombineOp(), tuple, other, tuple)))
       return failure();
+    done |= mask;
   }
+  if (whole)
+    for (V &v : tuple)
+      v = target.reductionResult(b, v);
   return success();
+}
+
+/// Operations in exchanges between lanes that are worth a function: of argmax along the short side of a large tile the
+/// assembler would have thousands, in seconds.
+static constexpr unsigned kMostInlined = 2048;
+
+/// reduceLanes as a function of one tuple, where written out for each it would be too much; else null.
+mlir::FailureOr<llvm::Function *> Emitter::laneReduction(tt::ReduceOp op, const ReductionPlan &plan) {
+  mlir::Region &region = op.getCombineOp();
+  unsigned perStep = llvm::range_size(region.front().without_terminator());
+  if (perStep < 4 || plan.registersOf.size() * plan.laneMasks.size() * perStep <= kMostInlined)
+    return nullptr;
+  for (mlir::Operation &o : region.front())
+    for (mlir::Value v : o.getOperands())
+      if (v.getParentRegion() != &region && !llvm::all_of(get(v), llvm::IsaPred<llvm::Constant>))
+        return nullptr;
+  llvm::SmallVector<llvm::Type *> types;
+  for (mlir::Value v : op.getSrcs())
+    types.push_back(get(v).front()->getType());
+  llvm::Type *tuple = llvm::StructType::get(b.getContext(), types);
+  auto *f = llvm::Function::Create(llvm::FunctionType::get(tuple, types, false), llvm::GlobalValue::InternalLinkage,
+                                   "tessera.reduce", llvmModule);
+  for (auto attribute : {llvm::Attribute::NoInline, llvm::Attribute::NoUnwind, llvm::Attribute::Convergent})
+    f->addFnAttr(attribute);
+  llvm::IRBuilderBase::InsertPointGuard guard(b);
+  b.SetInsertPoint(llvm::BasicBlock::Create(b.getContext(), "", f));
+  b.SetCurrentDebugLocation({});
+  std::unique_ptr<DebugInfo> lines = std::move(debug); // they belong to the kernel
+  llvm::Function *kernel = std::exchange(function, f);
+  Lanes values;
+  for (llvm::Argument &a : f->args())
+    values.push_back(&a);
+  LogicalResult done = reduceLanes(op, plan.laneMasks, values);
+  if (succeeded(done))
+    b.CreateAggregateRet(values.data(), values.size());
+  function = kernel;
+  debug = std::move(lines);
+  return failed(done) ? mlir::FailureOr<llvm::Function *>(failure()) : f;
 }
 
 LogicalResult Emitter::emitReduce(tt::ReduceOp op) {
@@ -87,17 +217,37 @@ LogicalResult Emitter::emitReduce(tt::ReduceOp op) {
   for (mlir::Value v : op.getSrcs())
     sources.push_back(get(v));
 
+  mlir::OwningOpRef<tt::ReduceOp> ordered;
+  if (numOperands > 1 && plan.registersOf.front().size() > kChains && registersAreOrdered(plan.src, plan.axis))
+    ordered = combinedInOrder(op);
+  mlir::Region *inOrder = ordered ? &ordered->getCombineOp() : nullptr;
+  auto acrossLanes = laneReduction(op, plan);
+  if (failed(acrossLanes))
+    return failure();
   llvm::SmallVector<Lanes> results; // per result register a tuple
   for (auto &registers : plan.registersOf) {
+    if (inOrder)
+      llvm::sort(registers, [&](unsigned a, unsigned c) {
+        return plan.src.coords(registerImage(plan.src, a))[plan.axis] <
+               plan.src.coords(registerImage(plan.src, c))[plan.axis];
+      });
     llvm::SmallVector<Lanes> items;
     for (unsigned r : registers) {
       Lanes &item = items.emplace_back();
       for (auto source : sources)
         item.push_back(source[r]);
     }
-    if (failed(combineAll(op.getCombineOp(), items)) || failed(reduceLanes(op, plan.laneMasks, items.front())))
+    if (failed(combineAll(op.getCombineOp(), items, inOrder)))
       return failure();
-    results.push_back(std::move(items.front()));
+    Lanes &tuple = items.front();
+    if (llvm::Function *f = *acrossLanes) {
+      V call = b.CreateCall(f, tuple);
+      for (auto [i, v] : llvm::enumerate(tuple))
+        v = b.CreateExtractValue(call, i);
+    } else if (failed(reduceLanes(op, plan.laneMasks, tuple))) {
+      return failure();
+    }
+    results.push_back(std::move(tuple));
   }
   if (plan.scratchParts > 1 && failed(reduceWarps(op, plan, results)))
     return failure();
@@ -144,8 +294,8 @@ LogicalResult Emitter::reduceWarps(tt::ReduceOp op, const ReductionPlan &plan, l
   V first = isFirstCopy(plan.idleLanes, plan.idleWarps);
   for (auto [r, tuple] : llvm::enumerate(results))
     for (auto [i, v] : llvm::enumerate(tuple))
-      target.storeShared(b, memory[i], byteOffset(store, registerImage(stored, r), bytes[i], b.getInt32(area[i])), first,
-                         {toMemory(v, memory[i])}, {});
+      target.storeShared(b, memory[i], byteOffset(store, registerImage(stored, r), bytes[i], b.getInt32(area[i])),
+                         first, {toMemory(v, memory[i])}, {});
   target.barrier(b);
 
   // Each lane reads a vector of partials; when that leaves many, lanes that hold copies of the result share the work.

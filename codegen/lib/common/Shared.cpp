@@ -3,6 +3,7 @@
 // elements. They cannot be one: a swizzled place is the xor of the view's and the element's offset.
 #include "Emitter.h"
 
+#include "tessera/ir/TransposedLoads.h"
 #include "tessera/passes/Allocation.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -37,6 +38,8 @@ Emitter::SharedTile Emitter::placeOf(const LinearLayout &layout, mlir::Value buf
   tile.offsets = placedIn(layout, memory.shape()).toMemory(memory);
   tile.elementBytes = storageBytes(type.getElementType());
   tile.padded = mlir::dyn_cast<ttg::PaddedSharedEncodingAttr>(type.getEncoding());
+  if (tile.padded && llvm::all_of(tile.padded.getIntervals(), [&](int64_t i) { return i >= memory.numElements(); }))
+    tile.padded = {}; // none in a buffer of this size
   llvm::ArrayRef<V> place = get(buffer);
   tile.start = place[0];
   // A view may begin at any element whose coordinates are multiples of its size.
@@ -184,7 +187,16 @@ void Emitter::storeTile(mlir::Value value, mlir::Value buffer) {
     Lanes data;
     for (unsigned r : registers)
       data.push_back(toMemory(values[r], memory));
-    target.storeShared(b, memory, offset, first, data, tagsOf(value, buffer, registers));
+    llvm::Type *stored = memory;
+    if (memory->isIntegerTy(8) && data.size() % 4 == 0 && !data[0]->getType()->isVectorTy() &&
+        wordOf.contains(data[0])) { // bytes that came in words
+      Lanes words;
+      for (llvm::ArrayRef<V> rest = data; !rest.empty(); rest = rest.drop_front(4))
+        words.push_back(pack(rest.take_front(4)));
+      data = std::move(words);
+      stored = b.getInt32Ty();
+    }
+    target.storeShared(b, stored, offset, first, data, tagsOf(value, buffer, registers));
   });
 }
 
@@ -195,9 +207,10 @@ void Emitter::loadTile(mlir::Value value, mlir::Value buffer) {
   SharedTile tile = sharedTile(layout, buffer);
   llvm::SmallVector<unsigned> vector = vectorBits(tile);
   std::optional<MatrixAccess> access;
-  if (target.matrixFeatures().loadMatrix && !tile.padded)
-    access = planMatrixLoad(layout, ttg::allocationLayout(mlir::cast<ttg::MemDescType>(buffer.getType())),
-                            tile.elementBytes);
+  MatrixFeatures features = target.matrixFeatures();
+  if ((features.loadMatrix || features.loadTransposed) && !tile.padded)
+    access = (features.loadMatrix ? planMatrixLoad : planTransposedLoad)(
+        layout, ttg::allocationLayout(mlir::cast<ttg::MemDescType>(buffer.getType())), tile.elementBytes);
   if (isWorthwhile(access, layout, 1u << vector.size())) {
     tile.base = baseIn(tile, access->rowOffset);
     loadMatrices(
@@ -218,8 +231,11 @@ void Emitter::loadMatrices(const MatrixAccess &access, llvm::Type *memory, llvm:
                            llvm::function_ref<Lanes(llvm::ArrayRef<unsigned>)> tagsOf, Lanes &result) {
   for (const auto &instruction : access.instructions) {
     llvm::ArrayRef<unsigned> rest = instruction.registers;
-    for (V word : target.loadMatrix(b, access.count, access.transposed, byteOffsetOf(instruction.offset),
-                                    tagsOf(instruction.registers)))
+    V offset = byteOffsetOf(instruction.offset);
+    Lanes tags = tagsOf(instruction.registers);
+    for (V word : target.matrixFeatures().loadMatrix
+                      ? target.loadMatrix(b, access.count, access.transposed, offset, tags)
+                      : target.loadTransposed(b, offset, tags))
       for (V element : unpack(word, memory)) {
         result[rest.front()] = fromMemory(element, scalar);
         rest = rest.drop_front();

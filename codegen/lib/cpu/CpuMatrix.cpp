@@ -1,5 +1,6 @@
-// Matrix instructions and asynchronous copies of emulated NVIDIA GPUs: calls of the executor, which carries them out by
-// the rules of the PTX ISA.
+// Matrix instructions and asynchronous copies of emulated GPUs: calls of the executor, which carries them out by the
+// rules of the vendors' ISA documents.
+#include "../amd/AmdInstructions.h"
 #include "CpuTargetInfo.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -23,38 +24,62 @@ static uint32_t abiType(MatrixType type) {
   case MatrixType::E5M2: return tessera_matrix_e5m2;
   case MatrixType::S8: return tessera_matrix_s8;
   case MatrixType::U8: return tessera_matrix_u8;
+  case MatrixType::F32: return tessera_matrix_f32;
+  case MatrixType::E4M3FNUZ: return tessera_matrix_e4m3fnuz;
+  case MatrixType::E5M2FNUZ: return tessera_matrix_e5m2fnuz;
   }
   return 0;
 }
 
 static Constant *matrixConstant(Builder &b, Module &m, ArrayRef<uint32_t> sizes, Constant *site) {
   SmallVector<Constant *> fields = map_to_vector(sizes, [&](uint32_t n) -> Constant * { return b.getInt32(n); });
-  // tessera_cpu_site begins with a pointer: seven numbers before it need the eighth.
-  fields.push_back(b.getInt32(0));
   fields.push_back(site);
   static_assert(offsetof(tessera_cpu_matrix, site) == 8 * sizeof(uint32_t));
   return privateConstant(m, ConstantStruct::getAnon(fields), "matrix");
 }
 
 MatrixFeatures CpuTargetInfo::matrixFeatures() const {
-  return {computeCapability >= 80, computeCapability >= 90, computeCapability >= 80 ? 4u : 0u};
+  return {.loadMatrix = computeCapability >= 80,
+          .storeMatrix = computeCapability >= 90,
+          .minAsyncCopyBytes = computeCapability >= 80 || countsCopies() ? 4u : 0u,
+          .copiesInLaneOrder = countsCopies(),
+          .loadTransposed = countsCopies()};
 }
+
+bool CpuTargetInfo::countsCopies() const { return amdVersion == std::pair(MatrixFamily::Mfma, 4u); }
 
 void CpuTargetInfo::countProduct(B &b, uint64_t multiplyAdds) {
   if (counting)
     count(b, offsetof(tessera_cpu_context, flops), b.getInt64(2 * multiplyAdds));
 }
 
-// ---- mma.sync ------------------------------------------------------------------------------------------------------
+// ---- mma.sync, MFMA, WMMA ------------------------------------------------------------------------------------------
+
+/// Whose tables the executor takes; none: it has no such instruction.
+static std::optional<tessera_cpu_matrix_unit> unitOf(const MmaShape &shape) {
+  const MatrixInstruction &i = shape.instruction;
+  if (i.family == MatrixFamily::Mma)
+    return tessera_unit_nvidia;
+  if (!findAmdInstruction(shape))
+    return std::nullopt;
+  if (i.family == MatrixFamily::Mfma)
+    return i.version == 2 ? tessera_unit_cdna2 : tessera_unit_cdna3;
+  return i.version == 1   ? std::optional(tessera_unit_rdna3)
+         : i.version == 2 ? std::optional(tessera_unit_rdna4)
+                          : std::nullopt; // no document says where gfx1250 has its elements
+}
 
 SmallVector<V> CpuTargetInfo::mma(B &b, const MmaShape &shape, ArrayRef<V> a, ArrayRef<V> bb, ArrayRef<V> c) {
-  if (!computeCapability)
+  const MatrixInstruction &i = shape.instruction;
+  std::optional<tessera_cpu_matrix_unit> unit = unitOf(shape);
+  bool ours = computeCapability ? i.family == MatrixFamily::Mma : amdVersion == std::pair(i.family, i.version);
+  if (!unit || !ours)
     return {};
-  countProduct(b, uint64_t(shape.m) * shape.n * shape.k);
-  Constant *matrix = matrixConstant(
-      b, *kernel->getParent(), {shape.m, shape.n, shape.k, abiType(shape.a), abiType(shape.b), 0, 0}, site(b, false));
+  countProduct(b, uint64_t(i.m) * i.n * i.k);
+  Constant *matrix = matrixConstant(b, *kernel->getParent(),
+                                    {i.m, i.n, i.k, abiType(shape.a), abiType(shape.b), 0, 0, *unit}, site(b, false));
   V sums = toSlot(b, "mma.c", c);
-  call(b, "tessera_cpu_mma", {matrix, toSlot(b, "mma.a", a), toSlot(b, "mma.b", bb), sums});
+  call(b, "tessera_cpu_mma", {context, matrix, toSlot(b, "mma.a", a), toSlot(b, "mma.b", bb), sums});
   return fromSlot(b, sums, c[0]->getType(), c.size());
 }
 
@@ -68,6 +93,13 @@ SmallVector<V> CpuTargetInfo::loadMatrix(B &b, unsigned count, bool transposed, 
   return fromSlot(b, memory, laneType(b.getInt32Ty()), count);
 }
 
+SmallVector<V> CpuTargetInfo::loadTransposed(B &b, V rowOffset, ArrayRef<V> tags) {
+  V memory = slot(b, "matrix", ArrayType::get(laneType(b.getInt32Ty()), 2));
+  call(b, "tessera_cpu_load_transposed",
+       {context, accessOf(b, 2, 4, 8, 0), toSlot(b, "address", {rowOffset}), toSlot(b, "tags", tags), memory});
+  return fromSlot(b, memory, laneType(b.getInt32Ty()), 2);
+}
+
 void CpuTargetInfo::storeMatrix(B &b, bool transposed, V rowOffset, ArrayRef<V> registers, ArrayRef<V> tags) {
   unsigned bytes = 4 * registers.size() / tags.size();
   call(b, "tessera_cpu_store_matrix",
@@ -78,12 +110,14 @@ void CpuTargetInfo::storeMatrix(B &b, bool transposed, V rowOffset, ArrayRef<V> 
 // ---- wgmma ---------------------------------------------------------------------------------------------------------
 // Until the wait a result is a ticket: one number, the same in all lanes, plus the number of the register.
 
-SmallVector<V> CpuTargetInfo::wgmma(B &b, const WgmmaShape &shape, ArrayRef<V> a, V descB, ArrayRef<V> c, V useAcc) {
+SmallVector<V> CpuTargetInfo::warpGroupMma(B &b, const WarpGroupShape &shape, ArrayRef<V> a, V descB, ArrayRef<V> c,
+                                           V useAcc) {
   if (computeCapability != 90)
     return {};
   countProduct(b, uint64_t(16) * shape.n * shape.k); // of the warp
   Constant *matrix = matrixConstant(
-      b, *kernel->getParent(), {64, shape.n, shape.k, abiType(shape.a), abiType(shape.b), shape.transA, shape.transB},
+      b, *kernel->getParent(),
+      {64, shape.n, shape.k, abiType(shape.a), abiType(shape.b), shape.transA, shape.transB, tessera_unit_nvidia},
       site(b, false));
   auto *null = ConstantPointerNull::get(b.getPtrTy());
   bool inRegisters = a[0]->getType()->isVectorTy();
@@ -106,7 +140,7 @@ SmallVector<V> CpuTargetInfo::wgmma(B &b, const WgmmaShape &shape, ArrayRef<V> a
   return tickets;
 }
 
-SmallVector<V> CpuTargetInfo::wgmmaWait(B &b, unsigned pending, ArrayRef<V> values) {
+SmallVector<V> CpuTargetInfo::warpGroupWait(B &b, unsigned pending, ArrayRef<V> values) {
   Type *lane32 = laneType(b.getInt32Ty());
   auto mayBeTicket = [&](V v) {
     return v->getType()->isVectorTy() && v->getType()->getScalarType()->getPrimitiveSizeInBits() == 32;
@@ -124,7 +158,9 @@ SmallVector<V> CpuTargetInfo::wgmmaWait(B &b, unsigned pending, ArrayRef<V> valu
   return results;
 }
 
-// ---- cp.async ------------------------------------------------------------------------------------------------------
+// ---- cp.async, global_load_lds -------------------------------------------------------------------------------------
+// Where the hardware counts copies and not groups, each copy is a group of the executor, and the wait that of the GPU's
+// code.
 
 void CpuTargetInfo::asyncCopy(B &b, unsigned bytes, V sharedOffset, V globalPtr, V active, V pred, const AccessHints &,
                               ArrayRef<V> tags) {
@@ -135,6 +171,30 @@ void CpuTargetInfo::asyncCopy(B &b, unsigned bytes, V sharedOffset, V globalPtr,
        {context, accessOf(b, bytes / elements, elements, bytes, 0), laneMask(b, active), laneMask(b, reads),
         toSlot(b, "address", {sharedOffset}), toSlot(b, "pointer", {globalPtr}),
         tags.empty() ? ConstantPointerNull::get(b.getPtrTy()) : toSlot(b, "tags", tags)});
+  if (countsCopies()) {
+    call(b, "tessera_cpu_copy_commit", {context});
+    copies.copy(b.GetInsertBlock());
+  }
+}
+
+void CpuTargetInfo::asyncCommit(B &b) {
+  if (countsCopies())
+    copies.commit(b.GetInsertBlock());
+  else
+    call(b, "tessera_cpu_copy_commit", {context});
+}
+
+void CpuTargetInfo::asyncWait(B &b, unsigned pending) {
+  V wait = call(b, "tessera_cpu_copy_wait", {context, b.getInt32(pending)});
+  if (countsCopies())
+    copies.wait(cast<CallInst>(wait), pending);
+}
+
+void CpuTargetInfo::finishKernel(B &b) {
+  b.CreateRetVoid();
+  copies.finish([](CallInst *call, unsigned pending) {
+    call->setArgOperand(1, ConstantInt::get(Type::getInt32Ty(call->getContext()), pending));
+  });
 }
 
 } // namespace tessera::codegen

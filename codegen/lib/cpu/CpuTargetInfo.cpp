@@ -2,6 +2,7 @@
 // CpuMath.cpp.
 #include "CpuTargetInfo.h"
 
+#include "../amd/AmdInstructions.h"
 #include "Disassemble.h"
 
 #include "llvm/ADT/Sequence.h"
@@ -34,6 +35,7 @@ CpuTargetInfo::CpuTargetInfo(const target &t, const compile_options &options)
   StringRef arch(t.arch);
   if (arch.consume_front("sm_"))
     arch.consumeInteger(10, computeCapability);
+  amdVersion = amdMatrixVersion(t.arch);
 }
 
 // ---- module -------------------------------------------------------------------------------------------------------
@@ -69,6 +71,7 @@ Function *CpuTargetInfo::createKernel(Module &m, B &b, StringRef name, ArrayRef<
   kernel->getArg(1)->setName("ctx");
   slots.clear();
   tickets.clear();
+  copies = {};
   numWarps = std::max(1, options.num_warps);
   b.SetInsertPoint(BasicBlock::Create(c, "entry", kernel));
   context = kernel->getArg(1);

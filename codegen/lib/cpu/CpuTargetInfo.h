@@ -2,6 +2,7 @@
 // The CPU target: the code is written for one warp, a lane value is the vector <W x T>. Native code has as many lanes
 // as the host's registers hold floats; an emulating target has the lanes of the GPU and sends memory accesses through
 // the executor's checks.
+#include "../common/CopyCounter.h"
 #include "HostCpu.h"
 #include "Outline.h"
 
@@ -21,7 +22,7 @@ public:
   llvm::Function *createKernel(llvm::Module &m, B &b, llvm::StringRef name, llvm::ArrayRef<llvm::Type *> types,
                                llvm::SmallVectorImpl<V> &args, const compile_options &options,
                                unsigned sharedBytes) override;
-  void finishKernel(B &b) override { b.CreateRetVoid(); }
+  void finishKernel(B &b) override;
   void linkLibraries(llvm::Module &m) const override;
 
   llvm::Type *laneType(llvm::Type *elem) const override;
@@ -46,21 +47,22 @@ public:
   bool wantsTags() const override { return emulated; }
 
   std::pair<unsigned, unsigned> accumulatorBlock(llvm::Type *acc) const override;
-  // Of emulated NVIDIA GPUs (CpuMatrix.cpp).
+  // Of emulated GPUs (CpuMatrix.cpp).
   MatrixFeatures matrixFeatures() const override;
   llvm::SmallVector<V> mma(B &b, const MmaShape &shape, llvm::ArrayRef<V> a, llvm::ArrayRef<V> bb,
                            llvm::ArrayRef<V> c) override;
-  llvm::SmallVector<V> wgmma(B &b, const WgmmaShape &shape, llvm::ArrayRef<V> a, V descB, llvm::ArrayRef<V> c,
+  llvm::SmallVector<V> warpGroupMma(B &b, const WarpGroupShape &shape, llvm::ArrayRef<V> a, V descB, llvm::ArrayRef<V> c,
                              V useAcc) override;
-  void wgmmaFence(B &b) override { call(b, "tessera_cpu_wgmma_fence", {context}); }
-  void wgmmaCommit(B &b) override { call(b, "tessera_cpu_wgmma_commit", {context}); }
-  llvm::SmallVector<V> wgmmaWait(B &b, unsigned pending, llvm::ArrayRef<V> values) override;
+  void warpGroupFence(B &b) override { call(b, "tessera_cpu_wgmma_fence", {context}); }
+  void warpGroupCommit(B &b) override { call(b, "tessera_cpu_wgmma_commit", {context}); }
+  llvm::SmallVector<V> warpGroupWait(B &b, unsigned pending, llvm::ArrayRef<V> values) override;
   void fenceAsyncShared(B &b) override { call(b, "tessera_cpu_fence_async", {context}); }
   void asyncCopy(B &b, unsigned bytes, V sharedOffset, V globalPtr, V active, V pred, const AccessHints &hints,
                  llvm::ArrayRef<V> tags) override;
-  void asyncCommit(B &b) override { call(b, "tessera_cpu_copy_commit", {context}); }
-  void asyncWait(B &b, unsigned pending) override { call(b, "tessera_cpu_copy_wait", {context, b.getInt32(pending)}); }
+  void asyncCommit(B &b) override;
+  void asyncWait(B &b, unsigned pending) override;
   llvm::SmallVector<V> loadMatrix(B &b, unsigned count, bool transposed, V rowOffset, llvm::ArrayRef<V> tags) override;
+  llvm::SmallVector<V> loadTransposed(B &b, V rowOffset, llvm::ArrayRef<V> tags) override;
   void storeMatrix(B &b, bool transposed, V rowOffset, llvm::ArrayRef<V> registers, llvm::ArrayRef<V> tags) override;
 
   V math(B &b, MathFn fn, llvm::ArrayRef<V> args, bool precise) override;
@@ -89,6 +91,7 @@ private:
   V laneMask(B &b, V pred); ///< pred as i64, bit l = lane l; all lanes where null
   llvm::Constant *site(B &b, bool asPointer);
   V call(B &b, llvm::StringRef helper, llvm::ArrayRef<V> args, llvm::Type *result = nullptr);
+  bool countsCopies() const; ///< a wait says how many copies may be in flight, not how many groups
   void countProduct(B &b, uint64_t multiplyAdds);
   void count(B &b, unsigned field, V amount);
   void countLanes(B &b, unsigned field, V pred, unsigned bytesPerLane);
@@ -96,6 +99,7 @@ private:
 
   bool emulated, counting, amd;
   unsigned computeCapability = 0; ///< of the emulated NVIDIA GPU
+  std::pair<MatrixFamily, unsigned> amdVersion; ///< of the matrix instructions of the emulated AMD GPU
   unsigned lanes, numWarps = 1;
   const HostCpu &host;
   // Of the kernel being made.
@@ -104,6 +108,7 @@ private:
   llvm::StringMap<V> slots;
   llvm::SmallVector<V> tickets; ///< results of the last wgmma
   V ticket = nullptr;           ///< what they are made of
+  CopyCounter copies;
 };
 
 /// A constant of the generated module that nothing outside refers to.

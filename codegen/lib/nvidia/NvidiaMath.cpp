@@ -2,6 +2,7 @@
 // libclc where precision is, libclc for all of f64.
 #include "NvidiaTargetInfo.h"
 
+#include "../common/FastSine.h"
 #include "../common/Optimize.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -10,10 +11,9 @@
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 
-#include <cmath>
 #include <numbers>
 
-// The functions of libclc that are called below, cut out at build time (codegen/cmake/LibclcNvptx.cmake).
+// The functions of libclc that are called below, cut out at build time (codegen/cmake/Libclc.cmake).
 extern "C" {
 extern const char tessera_libclc_nvptx[];
 extern const char tessera_libclc_nvptx_end[];
@@ -160,50 +160,12 @@ bool NvidiaTargetInfo::isLongFunction(MathFn fn, llvm::Type *elem, bool precise)
   }
 }
 
-/// Up to here three floats of pi/2 are enough for sineOrCosine.
-constexpr double maxFastAngle = 105615;
-
 V NvidiaTargetInfo::outOfFastRange(B &b, MathFn fn, llvm::ArrayRef<V> args) {
   V x = args.front();
   bool limited = (fn == MathFn::Sin || fn == MathFn::Cos) && (x->getType()->isFloatTy() || x->getType()->isBFloatTy());
   if (!limited)
     return nullptr; // f16 ends before
-  V magnitude = b.CreateUnaryIntrinsic(Intrinsic::fabs, b.CreateFPExt(x, b.getFloatTy()));
-  return b.CreateFCmpOGT(magnitude, llvm::ConstantFP::get(b.getFloatTy(), maxFastAngle));
-}
-
-/// sin(x + quadrant * pi/2) for f32, within 1 ulp of 1 up to |x| = maxFastAngle. sin.approx would be shorter, but is off
-/// by 2^-20.5.
-static V sineOrCosine(llvm::IRBuilderBase &b, V x, int quadrant) {
-  llvm::Type *type = x->getType();
-  auto number = [&](double value) { return llvm::ConstantFP::get(type, value); };
-  auto fma = [&](V u, V v, V w) -> V { return b.CreateIntrinsic(Intrinsic::fma, {type}, {u, v, w}); };
-  auto polynomial = [&](V at, std::initializer_list<double> coefficients) {
-    V sum = nullptr;
-    for (double c : coefficients)
-      sum = sum ? fma(sum, at, number(c)) : number(c);
-    return sum;
-  };
-  // Subtract the nearest multiple of pi/2, which three floats hold: |rest| <= pi/4.
-  V turns = b.CreateUnaryIntrinsic(Intrinsic::rint, b.CreateFMul(x, number(2 * std::numbers::inv_pi)));
-  V rest = x;
-  double left = std::numbers::pi / 2;
-  for (int i = 0; i < 3; ++i) {
-    float part = float(left);
-    rest = fma(turns, number(-double(part)), rest);
-    left -= part;
-  }
-  V square = b.CreateFMul(rest, rest);
-  // Minimax polynomials on [-pi/4, pi/4].
-  V sine =
-      fma(b.CreateFMul(rest, square), polynomial(square, {-1.9515295891e-4, 8.3321608736e-3, -1.6666654611e-1}), rest);
-  V cosine = fma(b.CreateFMul(square, square),
-                 polynomial(square, {2.443315711809948e-5, -1.388731625493765e-3, 4.166664568298827e-2}),
-                 fma(square, number(-0.5), number(1)));
-  V count = b.CreateAdd(b.CreateIntrinsic(b.getInt32Ty(), Intrinsic::nvvm_f2i_rz, {turns}), b.getInt32(quadrant));
-  auto bit = [&](unsigned mask) { return b.CreateICmpNE(b.CreateAnd(count, mask), b.getInt32(0)); };
-  V value = b.CreateSelect(bit(1), cosine, sine);
-  return b.CreateSelect(bit(2), b.CreateFNeg(value), value);
+  return beyondFastAngle(b, x);
 }
 
 V NvidiaTargetInfo::math(B &b, MathFn fn, llvm::ArrayRef<V> args, bool precise) {
@@ -212,6 +174,7 @@ V NvidiaTargetInfo::math(B &b, MathFn fn, llvm::ArrayRef<V> args, bool precise) 
   auto number = [&](double value) { return llvm::ConstantFP::get(x->getType(), value); };
   auto libm = [&](llvm::StringRef name) { return libraryCall(b, name, args); };
   auto log2 = [&] { return instruction(b, "lg2.approx.f32", x); };
+  auto toInt = [&](V v) -> V { return b.CreateIntrinsic(b.getInt32Ty(), Intrinsic::nvvm_f2i_rz, {v}); };
   switch (fn) {
   case MathFn::Exp:
     return fast ? instruction(b, "ex2.approx.ftz.f32", b.CreateFMul(x, number(std::numbers::log2e))) : libm("exp");
@@ -224,8 +187,8 @@ V NvidiaTargetInfo::math(B &b, MathFn fn, llvm::ArrayRef<V> args, bool precise) 
   case MathFn::Rsqrt:
     return fast ? instruction(b, "rsqrt.approx.f32", x)
                 : b.CreateFDiv(number(1), b.CreateUnaryIntrinsic(Intrinsic::sqrt, x));
-  case MathFn::Sin: return fast ? sineOrCosine(b, x, 0) : libm("sin");
-  case MathFn::Cos: return fast ? sineOrCosine(b, x, 1) : libm("cos");
+  case MathFn::Sin: return fast ? sineOrCosine(b, x, 0, toInt) : libm("sin");
+  case MathFn::Cos: return fast ? sineOrCosine(b, x, 1, toInt) : libm("cos");
   case MathFn::Div: return fast ? instruction(b, "div.full.f32", args) : b.CreateFDiv(x, args[1]);
   case MathFn::Tan: return libm("tan");
   case MathFn::Tanh: return libm("tanh");

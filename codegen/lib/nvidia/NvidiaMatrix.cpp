@@ -24,8 +24,8 @@ const char *nameOf(MatrixType type) {
   case MatrixType::E5M2: return "e5m2";
   case MatrixType::S8: return "s8";
   case MatrixType::U8: return "u8";
+  default: return ""; // no type of PTX
   }
-  return "";
 }
 
 bool isFp8(MatrixType type) { return type == MatrixType::E4M3 || type == MatrixType::E5M2; }
@@ -142,8 +142,9 @@ llvm::SmallVector<V> NvidiaTargetInfo::mma(B &b, const MmaShape &shape, llvm::Ar
     requirePtx(84);
   Assembly code(b, shape.acc, c.size());
   std::string text =
-      fmt::format("mma.sync.aligned.m{}n{}k{}.row.col.{}.{}.{}.{} {}", shape.m, shape.n, shape.k, nameOf(shape.acc),
-                  nameOf(shape.a), nameOf(shape.b), nameOf(shape.acc), code.results());
+      fmt::format("mma.sync.aligned.m{}n{}k{}.row.col.{}.{}.{}.{} {}", shape.instruction.m, shape.instruction.n,
+                  shape.instruction.k, nameOf(shape.acc), nameOf(shape.a), nameOf(shape.b), nameOf(shape.acc),
+                  code.results());
   for (llvm::ArrayRef<V> operand : {a, bb, c})
     text += ", " + code.in(operand);
   return code.emit(text + ";", false);
@@ -151,7 +152,7 @@ llvm::SmallVector<V> NvidiaTargetInfo::mma(B &b, const MmaShape &shape, llvm::Ar
 
 // One statement for all steps: LLVM's time goes into the operands, and the accumulators are most of them. It begins
 // with the fence, so that no register is written between the two.
-llvm::SmallVector<V> NvidiaTargetInfo::wgmmaChain(B &b, const WgmmaShape &shape, llvm::ArrayRef<V> a,
+llvm::SmallVector<V> NvidiaTargetInfo::warpGroupChain(B &b, const WarpGroupShape &shape, llvm::ArrayRef<V> a,
                                                   llvm::ArrayRef<V> descB, llvm::ArrayRef<V> c, V useAcc) {
   Assembly code(b, shape.acc, c.size());
   auto *known = llvm::dyn_cast<llvm::ConstantInt>(useAcc);
@@ -183,9 +184,9 @@ V NvidiaTargetInfo::sharedBaseOfDescriptors(B &b) {
   return b.CreateLShr(b.CreateAnd(address, 0x3ffff), 4); // higher bits name the program in its cluster
 }
 
-void NvidiaTargetInfo::wgmmaCommit(B &b) { b.CreateIntrinsic(Intrinsic::nvvm_wgmma_commit_group_sync_aligned, {}); }
+void NvidiaTargetInfo::warpGroupCommit(B &b) { b.CreateIntrinsic(Intrinsic::nvvm_wgmma_commit_group_sync_aligned, {}); }
 
-llvm::SmallVector<V> NvidiaTargetInfo::wgmmaWait(B &b, unsigned pending, llvm::ArrayRef<V> values) {
+llvm::SmallVector<V> NvidiaTargetInfo::warpGroupWait(B &b, unsigned pending, llvm::ArrayRef<V> values) {
   // Passed through the wait, no use of a result can move above it.
   std::string text = fmt::format("wgmma.wait_group.sync.aligned {};", pending);
   llvm::SmallVector<V> results;

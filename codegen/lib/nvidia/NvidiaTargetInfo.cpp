@@ -1,6 +1,8 @@
 // Kernel, thread ids, barriers, shuffles, printing; PTX out of LLVM.
 #include "NvidiaTargetInfo.h"
 
+#include "../common/Optimize.h"
+
 #include "llvm/IR/DebugInfoMetadata.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 #include "llvm/IR/LegacyPassManager.h"
@@ -56,11 +58,13 @@ std::unique_ptr<llvm::TargetMachine> NvidiaTargetInfo::createTargetMachine(const
     LLVMInitializeNVPTXTarget();
     LLVMInitializeNVPTXTargetMC();
     LLVMInitializeNVPTXAsmPrinter();
-    // 32-bit addresses in shared memory. LLVM has no other switch for it than this option of the whole process.
-    auto &known = llvm::cl::getRegisteredOptions();
-    if (auto it = known.find("nvptx-short-ptr"); it != known.end())
-      it->second->addOccurrence(0, "nvptx-short-ptr", "true");
   });
+  // 32-bit addresses in shared memory. LLVM has no other switch for it than this option of the whole process, which target
+  // machines read when they are made.
+  std::lock_guard lock(processOptions());
+  auto &known = llvm::cl::getRegisteredOptions();
+  if (auto it = known.find("nvptx-short-ptr"); it != known.end() && !it->second->getNumOccurrences())
+    it->second->addOccurrence(0, "nvptx-short-ptr", "true");
   llvm::Triple triple("nvptx64-nvidia-cuda");
   std::string message;
   const llvm::Target *found = llvm::TargetRegistry::lookupTarget(triple, message);

@@ -55,11 +55,11 @@ public:
   MatrixFeatures matrixFeatures() const override;
   llvm::SmallVector<V> mma(B &b, const MmaShape &shape, llvm::ArrayRef<V> a, llvm::ArrayRef<V> bb,
                            llvm::ArrayRef<V> c) override;
-  llvm::SmallVector<V> wgmmaChain(B &b, const WgmmaShape &shape, llvm::ArrayRef<V> a, llvm::ArrayRef<V> descB,
+  llvm::SmallVector<V> warpGroupChain(B &b, const WarpGroupShape &shape, llvm::ArrayRef<V> a, llvm::ArrayRef<V> descB,
                                   llvm::ArrayRef<V> c, V useAcc) override;
   V sharedBaseOfDescriptors(B &b) override;
-  void wgmmaCommit(B &b) override;
-  llvm::SmallVector<V> wgmmaWait(B &b, unsigned pending, llvm::ArrayRef<V> values) override;
+  void warpGroupCommit(B &b) override;
+  llvm::SmallVector<V> warpGroupWait(B &b, unsigned pending, llvm::ArrayRef<V> values) override;
   void fenceAsyncShared(B &b) override;
   void asyncCopy(B &b, unsigned bytes, V sharedOffset, V globalPtr, V active, V pred, const AccessHints &hints,
                  llvm::ArrayRef<V> tags) override;

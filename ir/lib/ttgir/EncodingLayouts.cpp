@@ -1,4 +1,5 @@
 // What encodings mean: the linear layout of each, and the encoding of the result of a shape operation.
+#include "LayoutBuilder.h"
 #include "tessera/ir/LayoutPlans.h"
 #include "tessera/ir/ttgir/Ttgir.h"
 #include "llvm/ADT/STLExtras.h"
@@ -8,90 +9,6 @@ using namespace mlir;
 namespace tessera::ttg {
 
 namespace {
-
-unsigned log2of(uint64_t powerOfTwo) { return llvm::countr_zero(powerOfTwo); }
-
-/// Builds a layout dimension by dimension: each dimension's coordinate bits are handed out from the lowest up, to
-/// register, lane and warp bits in the order they are asked for.
-class LayoutBuilder {
-public:
-  explicit LayoutBuilder(ArrayRef<int64_t> shape)
-      : shape(shape), position(shape.size()), done(shape.size(), 0), limit(shape.size()) {
-    for (unsigned dim = shape.size(), bit = 0; dim-- > 0;) {
-      position[dim] = bit;
-      limit[dim] = log2of(shape[dim]);
-      bit += limit[dim];
-    }
-  }
-
-  /// Splits dimensions among the programs of a cluster; `bases` are in units of a program's part.
-  LinearLayout::Bases splitAmongBlocks(ArrayRef<unsigned> bases) {
-    unsigned rank = shape.size();
-    SmallVector<unsigned> whole(limit);
-    for (unsigned dim = 0; dim < rank; ++dim) {
-      unsigned all = 0;
-      for (size_t i = dim; i < bases.size(); i += rank)
-        all |= bases[i];
-      limit[dim] -= std::min<unsigned>(limit[dim], llvm::bit_width(all));
-    }
-    LinearLayout::Bases blocks;
-    for (size_t i = 0; i < bases.size(); i += rank) {
-      uint64_t basis = 0;
-      for (unsigned dim = 0; dim < rank; ++dim) {
-        uint64_t coordinate = (uint64_t(bases[i + dim]) << limit[dim]) & (shape[dim] - 1);
-        basis |= coordinate << position[dim];
-      }
-      blocks.push_back(basis);
-    }
-    return blocks;
-  }
-
-  /// The next `bits` bits of `dim`; beyond its size copies (zero bases), or nothing without `copies`.
-  void take(LinearLayout::Bases &bases, unsigned dim, unsigned bits, bool copies) {
-    for (; bits > 0; --bits) {
-      if (done[dim] < limit[dim])
-        bases.push_back(uint64_t(1) << (position[dim] + done[dim]++));
-      else if (copies)
-        bases.push_back(0);
-    }
-  }
-  void takeRest(LinearLayout::Bases &bases, unsigned dim) { take(bases, dim, limit[dim] - done[dim], false); }
-
-  /// A basis vector of coordinates, reduced to the shape.
-  uint64_t flat(ArrayRef<unsigned> coordinates) const {
-    uint64_t basis = 0;
-    for (auto [dim, coordinate] : llvm::enumerate(coordinates))
-      basis |= (uint64_t(coordinate) & (shape[dim] - 1)) << position[dim];
-    return basis;
-  }
-
-  ArrayRef<int64_t> shape;
-  SmallVector<unsigned> position, done, limit;
-};
-
-/// Two registers of a lane never hold the same element: register bases that depend on others are dropped.
-LinearLayout::Bases independent(ArrayRef<uint64_t> bases) {
-  LinearLayout::Bases kept, reduced;
-  for (uint64_t basis : bases) {
-    uint64_t rest = basis;
-    for (uint64_t pivot : reduced)
-      rest = std::min(rest, rest ^ pivot);
-    if (rest) {
-      kept.push_back(basis);
-      reduced.push_back(rest);
-    }
-  }
-  return kept;
-}
-
-LinearLayout distributed(ArrayRef<int64_t> shape, ArrayRef<uint64_t> registers, ArrayRef<uint64_t> lanes,
-                         ArrayRef<uint64_t> warps, ArrayRef<uint64_t> blocks) {
-  auto bases = [](ArrayRef<uint64_t> list) { return LinearLayout::Bases(list.begin(), list.end()); };
-  return LinearLayout(shape, {{HwDim::Register, independent(registers)},
-                              {HwDim::Lane, bases(lanes)},
-                              {HwDim::Warp, bases(warps)},
-                              {HwDim::Block, bases(blocks)}});
-}
 
 LinearLayout sharedLayout(ArrayRef<int64_t> shape, LinearLayout::Bases offsets, LinearLayout::Bases blocks) {
   if (blocks.empty())
@@ -211,93 +128,48 @@ LinearEncodingAttr LinearEncodingAttr::get(MLIRContext *context, const LinearLay
   return get(context, layout.rank(), registers, lanes, warps, blocks);
 }
 
-// ---- matrix instructions --------------------------------------------------------------------------------------------
-
-/// Fragment of a warp in mma.sync and wgmma (PTX ISA): a quad of lanes holds `width` consecutive elements each along
-/// `inner`, eight quads are eight positions along `outer`; further registers go on along `outer`, then along `inner`.
-static void takeFragment(LayoutBuilder &builder, LinearLayout::Bases &registers, LinearLayout::Bases &lanes,
-                         unsigned inner, unsigned innerSize, unsigned outer, unsigned outerSize, unsigned width) {
-  builder.take(registers, inner, log2of(width), false);
-  builder.take(lanes, inner, 2, true);
-  builder.take(lanes, outer, 3, true);
-  builder.take(registers, outer, log2of(outerSize / 8), false);
-  builder.take(registers, inner, log2of(innerSize / (4 * width)), false);
-}
-
-unsigned NvidiaMmaEncodingAttr::getRank() const { return getWarpsPerCTA().size(); }
-
-SmallVector<unsigned> NvidiaMmaEncodingAttr::getWarpOrder() const {
-  SmallVector<unsigned> order = llvm::to_vector(llvm::seq(getRank()));
-  if (!isWarpGroup())
-    std::reverse(order.begin(), order.end());
-  return order;
-}
-
-LinearLayout NvidiaMmaEncodingAttr::toLinearLayout(ArrayRef<int64_t> shape) const {
-  LayoutBuilder builder(shape);
-  unsigned rank = getRank();
-  LinearLayout::Bases blocks = builder.splitAmongBlocks(getCgaLayout()), registers, lanes, warps;
-  takeFragment(builder, registers, lanes, rank - 1, getInstrN(), rank - 2, 16, 2);
-  for (unsigned dim : getWarpOrder())
-    builder.take(warps, dim, log2of(getWarpsPerCTA()[dim]), true);
-  for (unsigned dim = rank; dim-- > 0;)
-    builder.takeRest(registers, dim);
-  return distributed(shape, registers, lanes, warps, blocks);
-}
-
-DotOperandEncodingAttr DotOperandEncodingAttr::get(MLIRContext *context, unsigned opIdx, NvidiaMmaEncodingAttr parent,
-                                                   unsigned kWidth) {
-  return get(context, opIdx, cast<DistributedEncoding>(Attribute(parent)), kWidth);
-}
-
-unsigned DotOperandEncodingAttr::getRank() const { return getParent().getRank(); }
-NvidiaMmaEncodingAttr DotOperandEncodingAttr::getMma() const { return cast<NvidiaMmaEncodingAttr>(getParent()); }
-
-LinearLayout DotOperandEncodingAttr::toLinearLayout(ArrayRef<int64_t> shape) const {
-  LayoutBuilder builder(shape);
-  NvidiaMmaEncodingAttr mma = getMma();
-  unsigned rank = getRank(), k = getKDim(), other = getOpIdx() == 0 ? rank - 2 : rank - 1;
-  // Programs and warps that differ only in the dimension the operand lacks have the same part of it.
-  SmallVector<unsigned> cga(mma.getCgaLayout());
-  for (size_t i = k; i < cga.size(); i += rank)
-    cga[i] = 0;
-  LinearLayout::Bases blocks = builder.splitAmongBlocks(cga), registers, lanes, warps;
-  takeFragment(builder, registers, lanes, k, 8 * getKWidth(), other, getOpIdx() == 0 ? 16 : 8, getKWidth());
-  for (unsigned dim : mma.getWarpOrder()) {
-    unsigned bits = log2of(mma.getWarpsPerCTA()[dim]);
-    if (dim == k)
-      warps.append(bits, 0);
-    else
-      builder.take(warps, dim, bits, true);
-  }
-  builder.takeRest(registers, k);
-  for (unsigned dim = rank; dim-- > 0;)
-    builder.takeRest(registers, dim);
-  return distributed(shape, registers, lanes, warps, blocks);
-}
-
 // ---- shared encodings -----------------------------------------------------------------------------------------------
 
-unsigned SwizzledSharedEncodingAttr::getRank() const { return getOrder().size(); }
-
-LinearLayout SwizzledSharedEncodingAttr::toLinearLayout(ArrayRef<int64_t> shape) const {
+/// Row-major by `order`; the units of row 2^i move along the columns by phase(2^i) units of `vec` elements.
+static LinearLayout swizzled(ArrayRef<int64_t> shape, ArrayRef<unsigned> order, ArrayRef<unsigned> cga, unsigned vec,
+                             function_ref<uint64_t(uint64_t)> phase) {
   LayoutBuilder builder(shape);
-  LinearLayout::Bases blocks = builder.splitAmongBlocks(getCgaLayout()), offsets;
-  for (unsigned dim : getOrder())
+  LinearLayout::Bases blocks = builder.splitAmongBlocks(cga), offsets;
+  for (unsigned dim : order)
     builder.takeRest(offsets, dim);
-  if (getOrder().size() > 1) {
-    unsigned column = getOrder()[0], row = getOrder()[1];
+  if (order.size() > 1) {
+    unsigned column = order[0], row = order[1];
     // The offsets' bits of the row: each also moves along the column by the phase of its row.
     for (unsigned bit = 0; bit < builder.limit[row]; ++bit) {
-      uint64_t phase = ((uint64_t(1) << bit) / getPerPhase()) % getMaxPhase();
-      uint64_t moved = (phase * getVec()) & ((uint64_t(1) << builder.limit[column]) - 1);
+      uint64_t moved = (phase(uint64_t(1) << bit) * vec) & ((uint64_t(1) << builder.limit[column]) - 1);
       offsets[builder.limit[column] + bit] ^= moved << builder.position[column];
     }
   }
   return sharedLayout(shape, offsets, blocks);
 }
 
+unsigned SwizzledSharedEncodingAttr::getRank() const { return getOrder().size(); }
+
+LinearLayout SwizzledSharedEncodingAttr::toLinearLayout(ArrayRef<int64_t> shape) const {
+  return swizzled(shape, getOrder(), getCgaLayout(), getVec(),
+                  [&](uint64_t row) { return row / getPerPhase() % getMaxPhase(); });
+}
+
 Attribute SwizzledSharedEncodingAttr::transpose(ArrayRef<int32_t> order) const {
+  return get(getContext(), getVec(), getPerPhase(), getMaxPhase(), renamed(getOrder(), order),
+             permutedBases(getCgaLayout(), order));
+}
+
+unsigned AmdRotatingSharedEncodingAttr::getRank() const { return getOrder().size(); }
+
+LinearLayout AmdRotatingSharedEncodingAttr::toLinearLayout(ArrayRef<int64_t> shape) const {
+  return swizzled(shape, getOrder(), getCgaLayout(), getVec(), [&](uint64_t row) {
+    uint64_t phase = row / getPerPhase();
+    return (phase ^ phase / getMaxPhase()) % getMaxPhase();
+  });
+}
+
+Attribute AmdRotatingSharedEncodingAttr::transpose(ArrayRef<int32_t> order) const {
   return get(getContext(), getVec(), getPerPhase(), getMaxPhase(), renamed(getOrder(), order),
              permutedBases(getCgaLayout(), order));
 }
@@ -424,6 +296,11 @@ LinearLayout toLinearLayout(ArrayRef<int64_t> shape, Attribute encoding) {
 LinearLayout allocationLayout(MemDescType type) {
   auto encoding = cast<SharedEncoding>(type.getEncoding());
   return encoding.toLinearLayout(type.getAllocShape().take_back(encoding.getRank()));
+}
+
+unsigned sharedAlignment(MemDescType type) {
+  auto swizzled = dyn_cast<NvmmaSharedEncodingAttr>(type.getEncoding());
+  return swizzled ? swizzled.getAlignment() : 16;
 }
 
 LinearLayout toLinearLayout(RankedTensorType type) { return toLinearLayout(type.getShape(), type.getEncoding()); }

@@ -1,4 +1,5 @@
 // Encodings as text: parsing, printing and verifying the attributes. What they mean is in EncodingLayouts.cpp.
+#include "EncodingText.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "tessera/ir/ttgir/Ttgir.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -6,216 +7,6 @@
 using namespace mlir;
 
 namespace tessera::ttg {
-
-namespace {
-
-constexpr unsigned maxRank = 8;
-constexpr unsigned maxParameter = 1u << 20;
-using EmitError = function_ref<InFlightDiagnostic()>;
-using List = SmallVector<unsigned>;
-using Ref = ArrayRef<unsigned>;
-
-/// Reads `<{key = value, …}>`; every getter reports what is wrong at the attribute's place.
-class DictReader {
-public:
-  explicit DictReader(AsmParser &parser) : parser(parser), loc(parser.getCurrentLocation()) {}
-
-  ParseResult open(bool brackets = true) {
-    if ((brackets && parser.parseLess()) || parser.parseAttribute(dict) || (brackets && parser.parseGreater()))
-      return failure();
-    return success();
-  }
-  bool has(StringRef key) const { return static_cast<bool>(dict.get(key)); }
-
-  ParseResult boolean(StringRef key, bool &value) {
-    auto flag = dyn_cast_or_null<BoolAttr>(get(key));
-    if (!flag)
-      return error(key, "must be true or false");
-    value = flag.getValue();
-    return success();
-  }
-
-  ParseResult number(StringRef key, unsigned &value) { return toNumber(get(key), key, value); }
-
-  ParseResult list(StringRef key, List &values) {
-    auto array = dyn_cast_or_null<ArrayAttr>(get(key));
-    if (!array)
-      return error(key, "must be a list of integers");
-    return toList(array, key, values);
-  }
-
-  /// [[…], …] with vectors of one length, which sets `rank` if it is 0. An absent key is an empty list.
-  ParseResult bases(StringRef key, unsigned &rank, List &values) {
-    if (!has(key))
-      return success();
-    auto array = dyn_cast_or_null<ArrayAttr>(get(key));
-    if (!array)
-      return error(key, "must be a list of basis vectors");
-    for (Attribute entry : array) {
-      auto vector = dyn_cast<ArrayAttr>(entry);
-      if (!vector || vector.empty())
-        return error(key, "must be a list of basis vectors, each a list of integers");
-      if (rank == 0)
-        rank = vector.size();
-      if (vector.size() != rank)
-        return error(key, "has basis vectors of another length than the rest of the layout");
-      if (toList(vector, key, values))
-        return failure();
-    }
-    return success();
-  }
-
-  Attribute get(StringRef key) {
-    used.push_back(key);
-    return dict.get(key);
-  }
-
-  /// Reports a key that nothing asked for.
-  ParseResult close() {
-    for (NamedAttribute entry : dict)
-      if (!llvm::is_contained(used, entry.getName().getValue()))
-        return error(entry.getName(), "is not a parameter of this layout");
-    return success();
-  }
-
-  ParseResult error(StringRef key, const Twine &message) {
-    return parser.emitError(loc) << "'" << key << "' " << message;
-  }
-  EmitError emitter() {
-    emit = [this] { return parser.emitError(loc); };
-    return emit;
-  }
-
-private:
-  ParseResult toNumber(Attribute attr, StringRef key, unsigned &value) {
-    auto integer = dyn_cast_or_null<IntegerAttr>(attr);
-    if (!integer || integer.getValue().ugt(maxParameter))
-      return error(key, "must be an integer from 0 to " + Twine(maxParameter));
-    value = integer.getValue().getZExtValue();
-    return success();
-  }
-  ParseResult toList(ArrayAttr array, StringRef key, List &values) {
-    for (Attribute entry : array)
-      if (toNumber(entry, key, values.emplace_back()))
-        return failure();
-    return success();
-  }
-
-  AsmParser &parser;
-  SMLoc loc;
-  DictionaryAttr dict;
-  SmallVector<StringRef> used;
-  std::function<InFlightDiagnostic()> emit;
-};
-
-void printList(AsmPrinter &printer, StringRef key, ArrayRef<unsigned> values) {
-  printer << key << " = [";
-  llvm::interleaveComma(values, printer.getStream());
-  printer << "]";
-}
-
-void printBases(AsmPrinter &printer, StringRef key, ArrayRef<unsigned> values, unsigned rank) {
-  printer << key << " = [";
-  for (size_t i = 0; i + rank <= values.size(); i += rank) {
-    printer << (i ? ", [" : "[");
-    llvm::interleaveComma(values.slice(i, rank), printer.getStream());
-    printer << "]";
-  }
-  printer << "]";
-}
-
-void printCga(AsmPrinter &printer, ArrayRef<unsigned> bases, unsigned rank) {
-  if (bases.empty())
-    return;
-  printer << ", ";
-  printBases(printer, "CGALayout", bases, rank);
-}
-
-LogicalResult verifyPowersOfTwo(EmitError emitError, StringRef key, ArrayRef<unsigned> values, unsigned rank,
-                                uint64_t maxProduct) {
-  if (values.size() != rank)
-    return emitError() << key << " has " << values.size() << " entries where order has " << rank;
-  uint64_t product = 1;
-  for (unsigned value : values) {
-    if (value == 0 || (value & (value - 1)))
-      return emitError() << key << " must hold powers of two, not " << value;
-    if ((product *= value) > maxProduct)
-      return emitError() << "the product of " << key << " is more than " << maxProduct;
-  }
-  return success();
-}
-
-LogicalResult verifyOrder(EmitError emitError, ArrayRef<unsigned> order) {
-  if (order.empty() || order.size() > maxRank)
-    return emitError() << "a layout has 1 to " << maxRank << " dimensions, not " << order.size();
-  llvm::SmallVector<bool> seen(order.size(), false);
-  for (unsigned dim : order) {
-    if (dim >= order.size() || seen[dim])
-      return emitError() << "order must name every dimension from 0 to " << order.size() - 1 << " once";
-    seen[dim] = true;
-  }
-  return success();
-}
-
-LogicalResult verifyCga(EmitError emitError, ArrayRef<unsigned> bases, unsigned rank) {
-  if (bases.size() % rank || bases.size() / rank > 4)
-    return emitError() << "CGALayout has at most 4 basis vectors of " << rank << " entries each";
-  for (unsigned value : bases)
-    if ((value & (value - 1)) || value > 8)
-      return emitError() << "CGALayout holds 0 or powers of two up to 8, not " << value;
-  return success();
-}
-
-/// A tensor with an encoding has the encoding's rank, and dimensions that are powers of two.
-LogicalResult verifyTensor(ArrayRef<int64_t> shape, unsigned rank, EmitError emitError) {
-  if (shape.size() != rank)
-    return emitError() << "the encoding describes " << rank << " dimensions, the tensor has " << shape.size();
-  uint64_t count = 1;
-  for (int64_t size : shape) {
-    if (size <= 0 || (size & (size - 1)) || size > tt::maxTileElements)
-      return emitError() << "a tensor with a layout needs dimensions that are powers of two, at most "
-                         << tt::maxTileElements;
-    if ((count *= size) > static_cast<uint64_t>(tt::maxTileElements))
-      return emitError() << "a tile has at most " << tt::maxTileElements << " elements";
-  }
-  return success();
-}
-
-/// Rank over F2 of basis vectors given as coordinates.
-unsigned f2Rank(ArrayRef<unsigned> bases, unsigned rank) {
-  using Row = std::array<uint32_t, maxRank>;
-  SmallVector<Row> rows;
-  for (size_t i = 0; i + rank <= bases.size(); i += rank) {
-    Row row = {};
-    llvm::copy(bases.slice(i, rank), row.begin());
-    for (const Row &pivot : rows) {
-      // Each pivot row's leading bit is cleared from the new row.
-      unsigned dim = llvm::find_if(pivot, [](uint32_t x) { return x != 0; }) - pivot.begin();
-      if (row[dim] & llvm::bit_floor(pivot[dim]))
-        for (unsigned d = 0; d < maxRank; ++d)
-          row[d] ^= pivot[d];
-    }
-    if (llvm::any_of(row, [](uint32_t x) { return x != 0; }))
-      rows.push_back(row);
-  }
-  return rows.size();
-}
-
-/// The basis vectors reach every element of the smallest power-of-two box around them.
-LogicalResult verifySurjective(EmitError emitError, ArrayRef<unsigned> bases, unsigned rank) {
-  unsigned bits = 0;
-  for (unsigned dim = 0; dim < rank; ++dim) {
-    unsigned all = 0;
-    for (size_t i = dim; i < bases.size(); i += rank)
-      all |= bases[i];
-    bits += llvm::bit_width(all);
-  }
-  if (f2Rank(bases, rank) != bits)
-    return emitError() << "the basis vectors do not reach every element of the tensor they span";
-  return success();
-}
-
-} // namespace
 
 // ---- blocked --------------------------------------------------------------------------------------------------------
 
@@ -328,101 +119,6 @@ void LinearEncodingAttr::print(AsmPrinter &printer) const {
   printer << "}>";
 }
 
-// ---- nvidia_mma -----------------------------------------------------------------------------------------------------
-
-LogicalResult NvidiaMmaEncodingAttr::verify(EmitError emitError, unsigned major, unsigned minor,
-                                            ArrayRef<unsigned> warpsPerCTA, ArrayRef<unsigned> cga,
-                                            ArrayRef<unsigned> instrShape) {
-  if ((major != 2 && major != 3) || minor != 0)
-    return emitError() << "nvidia_mma has version 2.0 (mma.sync) or 3.0 (wgmma), not " << major << "." << minor;
-  unsigned rank = warpsPerCTA.size();
-  if (rank != 2 && (rank != 3 || major != 2))
-    return emitError() << "nvidia_mma of version " << major << " has 2 " << (major == 2 ? "or 3 " : "")
-                       << "dimensions, but warpsPerCTA has " << rank << " entries";
-  if (failed(verifyPowersOfTwo(emitError, "warpsPerCTA", warpsPerCTA, rank, 1024)) ||
-      failed(verifyCga(emitError, cga, rank)))
-    return failure();
-  if (major == 2) {
-    static constexpr unsigned tile[] = {1, 16, 8};
-    if (instrShape != ArrayRef(tile).take_back(rank))
-      return emitError() << "instrShape of nvidia_mma of version 2 is [16, 8], after a 1 for a batch dimension";
-    return success();
-  }
-  if (warpsPerCTA[0] % 4)
-    return emitError() << "wgmma works on groups of 4 warps along the rows, so warpsPerCTA[0] cannot be "
-                       << warpsPerCTA[0];
-  bool known = instrShape.size() == 3 && instrShape[0] == 16 && instrShape[1] >= 8 && instrShape[1] <= 256 &&
-               llvm::isPowerOf2_32(instrShape[1]) && llvm::is_contained({8u, 16u, 32u}, instrShape[2]);
-  if (!known)
-    return emitError() << "instrShape of nvidia_mma of version 3 is [16, N, K] with N a power of two from 8 to 256 and "
-                          "K 8, 16 or 32";
-  return success();
-}
-
-LogicalResult NvidiaMmaEncodingAttr::verifyEncoding(ArrayRef<int64_t> shape, Type, EmitError emitError) const {
-  return verifyTensor(shape, getRank(), emitError);
-}
-
-Attribute NvidiaMmaEncodingAttr::parse(AsmParser &parser, Type) {
-  DictReader reader(parser);
-  unsigned major = 0, minor = 0;
-  List warps, cga, instr;
-  if (reader.open() || reader.number("versionMajor", major) || reader.number("versionMinor", minor) ||
-      reader.list("warpsPerCTA", warps))
-    return {};
-  unsigned rank = warps.size();
-  if (reader.bases("CGALayout", rank, cga) || reader.list("instrShape", instr) || reader.close())
-    return {};
-  return getChecked(reader.emitter(), parser.getContext(), major, minor, Ref(warps), Ref(cga), Ref(instr));
-}
-
-void NvidiaMmaEncodingAttr::print(AsmPrinter &printer) const {
-  printer << "<{versionMajor = " << getVersionMajor() << ", versionMinor = " << getVersionMinor();
-  printList(printer, ", warpsPerCTA", getWarpsPerCTA());
-  printCga(printer, getCgaLayout(), getRank());
-  printList(printer, ", instrShape", getInstrShape());
-  printer << "}>";
-}
-
-// ---- dot_op ---------------------------------------------------------------------------------------------------------
-
-LogicalResult DotOperandEncodingAttr::verify(EmitError emitError, unsigned opIdx, DistributedEncoding parent,
-                                             unsigned kWidth) {
-  if (opIdx > 1)
-    return emitError() << "opIdx of dot_op is 0 (A) or 1 (B), not " << opIdx;
-  auto mma = dyn_cast_or_null<NvidiaMmaEncodingAttr>(parent);
-  if (!mma)
-    return emitError()
-           << "dot_op needs a parent that is the layout of a matrix instruction's accumulators (nvidia_mma)";
-  if (mma.isWarpGroup() && opIdx == 1)
-    return emitError() << "wgmma reads B in shared memory: opIdx of dot_op must be 0";
-  if (!llvm::is_contained({1u, 2u, 4u, 8u}, kWidth))
-    return emitError() << "kWidth of dot_op is 1, 2, 4 or 8, not " << kWidth;
-  return success();
-}
-
-LogicalResult DotOperandEncodingAttr::verifyEncoding(ArrayRef<int64_t> shape, Type, EmitError emitError) const {
-  return verifyTensor(shape, getRank(), emitError);
-}
-
-Attribute DotOperandEncodingAttr::parse(AsmParser &parser, Type) {
-  DictReader reader(parser);
-  unsigned opIdx = 0, kWidth = 0;
-  if (reader.open() || reader.number("opIdx", opIdx))
-    return {};
-  auto parent = dyn_cast_or_null<DistributedEncoding>(reader.get("parent"));
-  // Only with a parent that is refused anyway may kWidth be absent.
-  if ((isa_and_nonnull<NvidiaMmaEncodingAttr>(parent) || reader.has("kWidth")) && reader.number("kWidth", kWidth))
-    return {};
-  if (reader.close())
-    return {};
-  return getChecked(reader.emitter(), parser.getContext(), opIdx, parent, kWidth);
-}
-
-void DotOperandEncodingAttr::print(AsmPrinter &printer) const {
-  printer << "<{opIdx = " << getOpIdx() << ", parent = " << getParent() << ", kWidth = " << getKWidth() << "}>";
-}
-
 // ---- nvmma_shared ---------------------------------------------------------------------------------------------------
 
 LogicalResult NvmmaSharedEncodingAttr::verify(EmitError emitError, unsigned swizzle, bool, unsigned bits,
@@ -467,10 +163,10 @@ void NvmmaSharedEncodingAttr::print(AsmPrinter &printer) const {
   printer << "}>";
 }
 
-// ---- swizzled_shared ------------------------------------------------------------------------------------------------
+// ---- swizzled_shared, amd_rotating_shared ---------------------------------------------------------------------------
 
-LogicalResult SwizzledSharedEncodingAttr::verify(EmitError emitError, unsigned vec, unsigned perPhase,
-                                                 unsigned maxPhase, ArrayRef<unsigned> order, ArrayRef<unsigned> cga) {
+static LogicalResult verifySwizzle(EmitError emitError, unsigned vec, unsigned perPhase, unsigned maxPhase, Ref order,
+                                   Ref cga) {
   unsigned parameters[] = {vec, perPhase, maxPhase};
   if (failed(verifyOrder(emitError, order)) ||
       failed(verifyPowersOfTwo(emitError, "vec, perPhase, maxPhase", parameters, 3, 1u << 20)))
@@ -478,7 +174,7 @@ LogicalResult SwizzledSharedEncodingAttr::verify(EmitError emitError, unsigned v
   return verifyCga(emitError, cga, order.size());
 }
 
-Attribute SwizzledSharedEncodingAttr::parse(AsmParser &parser, Type) {
+template <typename Encoding> static Attribute parseSwizzle(AsmParser &parser) {
   DictReader reader(parser);
   unsigned vec = 0, perPhase = 0, maxPhase = 0;
   List order, cga;
@@ -488,15 +184,34 @@ Attribute SwizzledSharedEncodingAttr::parse(AsmParser &parser, Type) {
   unsigned rank = order.size();
   if (reader.bases("CGALayout", rank, cga) || reader.close())
     return {};
-  return getChecked(reader.emitter(), parser.getContext(), vec, perPhase, maxPhase, Ref(order), Ref(cga));
+  return Encoding::getChecked(reader.emitter(), parser.getContext(), vec, perPhase, maxPhase, Ref(order), Ref(cga));
 }
 
-void SwizzledSharedEncodingAttr::print(AsmPrinter &printer) const {
-  printer << "<{vec = " << getVec() << ", perPhase = " << getPerPhase() << ", maxPhase = " << getMaxPhase();
-  printList(printer, ", order", getOrder());
-  printCga(printer, getCgaLayout(), getRank());
+template <typename Encoding> static void printSwizzle(AsmPrinter &printer, Encoding encoding) {
+  printer << "<{vec = " << encoding.getVec() << ", perPhase = " << encoding.getPerPhase()
+          << ", maxPhase = " << encoding.getMaxPhase();
+  printList(printer, ", order", encoding.getOrder());
+  printCga(printer, encoding.getCgaLayout(), encoding.getRank());
   printer << "}>";
 }
+
+LogicalResult SwizzledSharedEncodingAttr::verify(EmitError emitError, unsigned vec, unsigned perPhase,
+                                                 unsigned maxPhase, Ref order, Ref cga) {
+  return verifySwizzle(emitError, vec, perPhase, maxPhase, order, cga);
+}
+Attribute SwizzledSharedEncodingAttr::parse(AsmParser &parser, Type) {
+  return parseSwizzle<SwizzledSharedEncodingAttr>(parser);
+}
+void SwizzledSharedEncodingAttr::print(AsmPrinter &printer) const { printSwizzle(printer, *this); }
+
+LogicalResult AmdRotatingSharedEncodingAttr::verify(EmitError emitError, unsigned vec, unsigned perPhase,
+                                                    unsigned maxPhase, Ref order, Ref cga) {
+  return verifySwizzle(emitError, vec, perPhase, maxPhase, order, cga);
+}
+Attribute AmdRotatingSharedEncodingAttr::parse(AsmParser &parser, Type) {
+  return parseSwizzle<AmdRotatingSharedEncodingAttr>(parser);
+}
+void AmdRotatingSharedEncodingAttr::print(AsmPrinter &printer) const { printSwizzle(printer, *this); }
 
 // ---- padded_shared --------------------------------------------------------------------------------------------------
 

@@ -46,7 +46,7 @@ struct Aliases : OpAsmDialectInterface {
     StringRef alias = llvm::TypeSwitch<Attribute, StringRef>(attr)
                           .Case<BlockedEncodingAttr>([](auto) { return "blocked"; })
                           .Case<LinearEncodingAttr>([](auto) { return "linear"; })
-                          .Case<NvidiaMmaEncodingAttr>([](auto) { return "mma"; })
+                          .Case<MatrixEncoding>([](auto) { return "mma"; })
                           .Case<SharedMemorySpaceAttr>([](auto) { return "smem"; })
                           .Case<SharedEncoding>([](auto) { return "shared"; })
                           .Default([](Attribute) { return ""; });

@@ -339,16 +339,19 @@ LogicalResult DotOp::verify() {
     return emitOpError("needs an encoding on all three tiles or on none");
   auto x = dyn_cast_or_null<ttg::DotOperandEncodingAttr>(a.getEncoding()),
        y = dyn_cast_or_null<ttg::DotOperandEncodingAttr>(b.getEncoding());
-  ttg::NvidiaMmaEncodingAttr mma = ttg::getMma(c);
-  if (!mma && !x && !y)
+  ttg::MatrixEncoding matrix = ttg::getMatrixEncoding(c);
+  if (!matrix && !x && !y)
     return success();
   // A matrix instruction of a warp fixes all three layouts.
-  if (!mma || mma.isWarpGroup() || !x || !y || x.getOpIdx() != 0 || y.getOpIdx() != 1 || x.getMma() != mma ||
-      y.getMma() != mma || x.getKWidth() != y.getKWidth())
+  if (!matrix || !matrix.isOfOneWarp() || !x || !y || x.getOpIdx() != 0 || y.getOpIdx() != 1 ||
+      x.getParent() != matrix || y.getParent() != matrix || x.getKWidth() != y.getKWidth())
     return emitOpError()
            << "on a matrix instruction needs a and b with #ttg.dot_op of opIdx 0 and 1, one kWidth and the "
-              "accumulators' #ttg.nvidia_mma of versionMajor 2 as parent, but has "
+              "accumulators' layout, of an instruction of one warp (#ttg.nvidia_mma of versionMajor 2, #ttg.amd_mfma, "
+              "#ttg.amd_wmma), as parent, but has "
            << a << ", " << b << " and " << c;
+  if (matrix.getInstruction(tt::bitWidth(a.getElementType())).m == 0)
+    return emitOpError() << "has no instruction of the accumulators' layout for operands of " << a.getElementType();
   return success();
 }
 

@@ -27,7 +27,7 @@ LogicalResult WarpGroupDotOp::verify() {
     return emitOpError() << "needs accumulators with #ttg.nvidia_mma of versionMajor 3, not " << c;
   if (auto tile = dyn_cast<RankedTensorType>(a)) {
     auto operand = dyn_cast_or_null<ttg::DotOperandEncodingAttr>(tile.getEncoding());
-    if (!operand || operand.getMma() != mma || operand.getOpIdx() != 0)
+    if (!operand || Attribute(operand.getParent()) != Attribute(mma) || operand.getOpIdx() != 0)
       return emitOpError() << "needs a tile a with #ttg.dot_op of opIdx 0 and the accumulators' layout as parent, not "
                            << tile;
   }

@@ -78,8 +78,7 @@ unsigned bufferBytes(Operation *op) {
 
 unsigned bufferAlignment(Operation *op) {
   auto alloc = dyn_cast<ttg::LocalAllocOp>(op);
-  auto nvmma = alloc ? dyn_cast<ttg::NvmmaSharedEncodingAttr>(alloc.getType().getEncoding()) : nullptr;
-  return nvmma ? nvmma.getAlignment() : kSharedAlignment;
+  return alloc ? ttg::sharedAlignment(alloc.getType()) : kSharedAlignment;
 }
 
 std::optional<unsigned> allocationOffset(Operation *op) {

@@ -79,6 +79,7 @@ private:
 
   void assign(scf::ForOp loop) {
     const int stages = stagesOf(loop), available = stages - 1;
+    const auto fixed = readsOfStores(loop);
     Sources sources;
     llvm::DenseMap<Value, int> seen;
     SmallVector<ttng::WarpGroupDotOp> asyncDots;
@@ -95,6 +96,8 @@ private:
     llvm::DenseSet<Operation *> copied;
     int levels = 1;
     for (auto [load, level] : sources.loads) {
+      if (fixed.contains(load))
+        continue;
       levels = std::max(levels, level + 1);
       if (auto copy = asAsyncCopy(cast<tt::LoadOp>(load), *axes, target)) {
         copies.insert({load, *copy});
@@ -130,22 +133,36 @@ private:
     const bool full = !asyncDots.empty() || ringBytes <= maxSharedBytes;
     llvm::DenseSet<Operation *> filledLater; // by threads, a stage before the product
     for (Operation *alloc : sources.filled)
-      if (!copied.contains(alloc) && (dataStages >= 2 || readInFlight.contains(alloc))) {
+      if (!copied.contains(alloc) && !fixed.contains(alloc->getOperand(0).getDefiningOp()) &&
+          (dataStages >= 2 || readInFlight.contains(alloc) ||
+           (target.storesBehindProduct && isFilledFrom(alloc, sources, fixed)))) {
         setIntAttr(alloc, kLatency, 1);
         filledLater.insert(alloc);
       }
     for (auto [load, level] : sources.loads) {
-      if (level >= levels)
+      if (level >= levels || fixed.contains(load))
         continue;
       if (level > 0)
         setIntAttr(load, kLatency, 1);
       else if (copies.contains(load))
         setIntAttr(load, kLatency, full ? dataStages : std::max(1, dataStages - 1));
-      else if (dataStages >= 2 || !feeds(load, filledLater))
+      else if (!feeds(load, filledLater) || (dataStages >= 2 && !target.storesBehindProduct))
         setIntAttr(load, kLatency, 1); // registers are too few for more
     }
     if (loop->hasAttr(kNumStages))
-      prefetchOthers(loop, sources);
+      prefetchOthers(loop, sources, fixed);
+  }
+
+  /// Whether a load of the loop that may move, and no other, brings what the buffer is filled with.
+  static bool isFilledFrom(Operation *alloc, const Sources &sources, const llvm::DenseSet<Operation *> &fixed) {
+    bool any = false;
+    for (auto [load, level] : sources.loads)
+      if (level == 0 && feeds(load, {alloc})) {
+        if (fixed.contains(load))
+          return false;
+        any = true;
+      }
+    return any;
   }
 
   static bool feeds(Operation *load, const llvm::DenseSet<Operation *> &allocs) {
@@ -163,11 +180,11 @@ private:
   }
 
   /// Loads of data that no product needs, one iteration ahead in registers.
-  void prefetchOthers(scf::ForOp loop, const Sources &sources) {
+  void prefetchOthers(scf::ForOp loop, const Sources &sources, const llvm::DenseSet<Operation *> &fixed) {
     int64_t registers = 0;
     SmallVector<tt::LoadOp> loads;
     for (auto load : loop.getBody()->getOps<tt::LoadOp>())
-      if (!sources.loads.contains(load)) {
+      if (!sources.loads.contains(load) && !fixed.contains(load)) {
         auto tile = dyn_cast<RankedTensorType>(load.getType());
         int64_t elements = tile ? std::max<int64_t>(1, tile.getNumElements() / threads) : 1;
         unsigned bits = getElementTypeOrSelf(load.getType()).isIntOrFloat()

@@ -626,12 +626,18 @@ uint64_t strideOf(llvm::ArrayRef<int64_t> shape, unsigned dim) {
   return stride;
 }
 
-/// Consecutive registers that are neighbours along `dim`.
+/// Consecutive registers that are neighbours along `dim`, the first at a multiple of their number: nothing else moves
+/// among them, as lanes of a swizzled layout may.
 int64_t registerRun(const LinearLayout &layout, unsigned dim) {
   int64_t run = 1;
   uint64_t stride = strideOf(layout.shape(), dim);
-  for (LinearLayout::Basis basis : layout.bases(HwDim::Register)) {
-    if (basis != stride * run || run * 2 > layout.shape()[dim])
+  for (const LinearLayout::Basis &basis : layout.bases(HwDim::Register)) {
+    bool alone = llvm::all_of(layout.ins(), [&](const LinearLayout::In &in) {
+      return llvm::none_of(in.bases, [&](const LinearLayout::Basis &other) {
+        return &other != &basis && other & stride * run;
+      });
+    });
+    if (basis != stride * run || run * 2 > layout.shape()[dim] || !alone)
       break;
     run *= 2;
   }

@@ -1,4 +1,4 @@
-// Fences between ordinary writes to shared memory and wgmma, which reads it through the asynchronous proxy.
+// Fences between ordinary writes to shared memory and warp_group_dot, which reads it through the asynchronous proxy.
 #include "mlir/Interfaces/LoopLikeInterface.h"
 #include "tessera/ir/ttng/Ttng.h"
 #include "tessera/passes/Allocation.h"

@@ -181,12 +181,18 @@ SmallVector<unsigned> memoryOrder(Value v) {
       break;
     v = next;
   }
-  SmallVector<unsigned> order;
-  auto blocked = dyn_cast_or_null<ttg::BlockedEncodingAttr>(encodingOf(v));
-  for (unsigned i = 0; i < rank; ++i) {
-    unsigned d = blocked ? blocked.getOrder()[i] : rank - 1 - i;
+  SmallVector<unsigned> order, own; // of the operand, of v
+  Attribute encoding = encodingOf(v);
+  if (auto blocked = dyn_cast_or_null<ttg::BlockedEncodingAttr>(encoding))
+    llvm::append_range(own, blocked.getOrder());
+  else if (rank == 2 && isa_and_nonnull<ttg::LinearEncodingAttr>(encoding)) // the dimension of a lane's consecutive elements first
+    for (uint64_t basis : ttg::toLinearLayout(tileType(v)).bases(HwDim::Register).take_front(1))
+      own.push_back(rank - 1 - (basis >= uint64_t(tileType(v).getShape().back())));
+  for (unsigned d = rank; d-- > 0;)
+    if (!llvm::is_contained(own, d))
+      own.push_back(d);
+  for (unsigned d : own)
     order.push_back(llvm::find(seenAs, d) - seenAs.begin());
-  }
   return order;
 }
 

@@ -1,6 +1,6 @@
 // How operands of dots get where the instruction reads them: through which shared memory, or without any.
 #include "../Layouts.h"
-#include "../SharedLayouts.h"
+#include "../target/MatrixModel.h"
 #include "mlir/IR/IRMapping.h"
 #include "tessera/ir/ttng/Ttng.h"
 #include "tessera/passes/Allocation.h"
@@ -68,13 +68,14 @@ Chain chainOf(Value v, bool throughElementwise) {
 class OptimizeDotOperands : public impl::TtgirOptimizeDotOperandsBase<OptimizeDotOperands> {
 public:
   void runOnOperation() override {
+    model = TargetModel::of(getOperation());
     SmallVector<ttg::LocalAllocOp> allocs;
     SmallVector<ttg::ConvertLayoutOp> conversions;
     getOperation().walk([&](Operation *op) {
       if (auto alloc = dyn_cast<ttg::LocalAllocOp>(op); alloc && alloc.getSrc())
         allocs.push_back(alloc);
       if (auto convert = dyn_cast<ttg::ConvertLayoutOp>(op))
-        if (isa_and_nonnull<ttg::DotOperandEncodingAttr>(convert.getType().getEncoding()))
+        if (model.matrix && isa_and_nonnull<ttg::DotOperandEncodingAttr>(convert.getType().getEncoding()))
           conversions.push_back(convert);
     });
     for (ttg::LocalAllocOp alloc : allocs)
@@ -86,9 +87,12 @@ public:
   }
 
 private:
-  /// A of wgmma may stay in registers: where it is the previous dot's result and lanes already hold what they need, and
-  /// where something is computed with a loaded tile first.
-  static bool toRegisters(ttg::LocalAllocOp alloc) {
+  TargetModel model;
+
+  /// A of warp_group_dot may stay in registers: where it is the previous dot's result and lanes already hold what they
+  /// need, where something is computed with a loaded tile first, and where 32-bit elements are loaded against k, as the
+  /// instruction cannot read them from memory.
+  bool toRegisters(ttg::LocalAllocOp alloc) {
     if (!alloc->hasOneUse())
       return false;
     OpOperand &use = *alloc->use_begin();
@@ -99,17 +103,17 @@ private:
     while (auto convert = a.getDefiningOp<ttg::ConvertLayoutOp>())
       a = convert.getSrc();
     RankedTensorType type = tileType(a);
-    auto mma = cast<ttg::NvidiaMmaEncodingAttr>(dot.getType().getEncoding());
-    auto wanted =
-        ttg::DotOperandEncodingAttr::get(alloc.getContext(), 0, mma, 32 / tt::bitWidth(type.getElementType()));
+    auto wanted = ttg::DotOperandEncodingAttr::get(alloc.getContext(), 0, ttg::getMatrixEncoding(dot.getType()),
+                                                   32 / tt::bitWidth(type.getElementType()));
     OpBuilder b(alloc);
     Chain chain = chainOf(a, true);
-    if (!chain.elementwise.empty() && chain.source.getDefiningOp<tt::LoadOp>()) {
+    bool againstK = storageBytes(type) == 4 && layouts::memoryOrder(a)[0] != 1; // single elements are read as well
+    if ((!chain.elementwise.empty() || againstK) && chain.source.getDefiningOp<tt::LoadOp>()) {
       use.set(load(b, chain, wanted));
     } else {
       ConversionPlan plan =
           planConversion(ttg::toLinearLayout(type), ttg::toLinearLayout(type.getShape(), wanted), storageBytes(type));
-      if (!isa<ttg::NvidiaMmaEncodingAttr>(type.getEncoding()) || plan.kind != ConversionPlan::Kind::Copy)
+      if (!ttg::getMatrixEncoding(type) || plan.kind != ConversionPlan::Kind::Copy)
         return false;
       use.set(layouts::convertTo(b, a, wanted));
     }
@@ -136,8 +140,8 @@ private:
     alloc.erase();
   }
 
-  /// Registers in a dot_op layout come from shared memory (by ldmatrix), unless every lane holds them already.
-  static void throughShared(ttg::ConvertLayoutOp convert) {
+  /// Registers in a dot_op layout come from shared memory, unless every lane holds them already.
+  void throughShared(ttg::ConvertLayoutOp convert) {
     RankedTensorType type = convert.getType();
     Chain chain = chainOf(convert.getSrc(), true);
     bool loaded = chain.source.getDefiningOp<tt::LoadOp>() != nullptr;
@@ -172,13 +176,15 @@ private:
   }
 
   /// The operand at the end of `chain` in `encoding`: its source through shared memory, the rest computed behind that.
-  static Value load(OpBuilder &b, const Chain &chain, ttg::DotOperandEncodingAttr encoding) {
+  Value load(OpBuilder &b, const Chain &chain, ttg::DotOperandEncodingAttr encoding) {
     RankedTensorType type = tileType(chain.source);
     SmallVector<int64_t> shape;
     for (int32_t d : chain.order)
       shape.push_back(type.getShape()[d]);
     auto operand = RankedTensorType::get(shape, type.getElementType(), encoding);
-    Attribute shared = sharedEncodingFor(operand, layouts::memoryOrder(chain.source), chain.order);
+    SmallVector<unsigned> memoryOrder = layouts::memoryOrder(chain.source);
+    Attribute shared =
+        model.matrix->sharedEncoding({operand, memoryOrder, chain.order, layouts::encodingOf(chain.source)});
     Value memory = transposedView(b, layouts::storeToShared(b, chain.source, shared), chain);
     Value v = ttg::LocalLoadOp::create(b, chain.source.getLoc(), operand, memory);
     for (Operation *op : llvm::reverse(chain.elementwise)) {

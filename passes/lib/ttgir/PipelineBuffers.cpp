@@ -24,7 +24,8 @@ public:
       plan(&op);
     if (plans.empty())
       return {loop, {}, {}};
-    addCounters();
+    if (!counters.empty())
+      addCounters();
     for (Plan &plan : plans)
       lower(plan);
     addWaits();
@@ -114,13 +115,19 @@ private:
     // A copy is not done in the stage that starts it.
     if (last == stage(op) || (isa<tt::LoadOp>(op) && first == stage(op)))
       return;
-    plan.depth = last - stage(op) + 1;
+    // Where the last readers of a trip come before the writer, it may overwrite what they have read.
+    bool behind = !isa<tt::LoadOp>(op);
+    for (const Use &use : plan.descriptors)
+      behind &= latencyOf(use.user) == 0 && (stage(use.user) < last || cluster(use.user) < cluster(op)); // not in flight
+    plan.depth = last - stage(op) + (behind ? 0 : 1);
     plan.firstUse = first;
     becomesRing.insert(op);
-    counters[{stage(op), plan.depth}];
-    for (auto *uses : {&plan.tiles, &plan.descriptors})
-      for (const Use &use : *uses)
-        counters[{stage(use.user), plan.depth}];
+    if (plan.depth > 1) {
+      counters[{stage(op), plan.depth}];
+      for (auto *uses : {&plan.tiles, &plan.descriptors})
+        for (const Use &use : *uses)
+          counters[{stage(use.user), plan.depth}];
+    }
     plans.push_back(std::move(plan));
   }
   llvm::DenseSet<Operation *> becomesRing;
@@ -158,11 +165,24 @@ private:
     front = counters.back().second.getDefiningOp();
   }
   Operation *front = nullptr; ///< the last op that was put first
+  void goToFront() {
+    if (front)
+      b.setInsertionPointAfter(front);
+    else
+      b.setInsertionPointToStart(loop.getBody());
+  }
 
   /// The buffer of the iteration that is in `stage`.
   Value view(Value ring, ttg::MemDescType type, int stage, unsigned depth, Location loc) {
-    b.setInsertionPointAfter(front);
-    front = place(ttg::MemDescIndexOp::create(b, loc, type, ring, counters[{stage, depth}]), stage, kFirst);
+    Value index;
+    if (depth == 1) {
+      b.setInsertionPoint(loop);
+      index = arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(0));
+    } else {
+      index = counters[{stage, depth}];
+    }
+    goToFront();
+    front = place(ttg::MemDescIndexOp::create(b, loc, type, ring, index), stage, kFirst);
     return front->getResult(0);
   }
 
@@ -263,7 +283,7 @@ private:
       byStage[key.second].push_back(place(commit, key.first, cluster(last)));
     }
     for (auto &[stage, commits] : byStage) {
-      b.setInsertionPointAfter(front);
+      goToFront();
       auto wait = ttg::AsyncWaitOp::create(b, loop.getLoc(), ValueRange(), 0);
       setIntAttr(wait, kWaitIndex, waits.size());
       front = place(wait, stage, kFirst);

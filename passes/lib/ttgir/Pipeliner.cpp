@@ -1,9 +1,11 @@
 // Facts about loops and loads that the passes of the software pipeliner share.
 #include "Pipeliner.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 #include "tessera/passes/Allocation.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 
@@ -43,10 +45,60 @@ bool canPipeline(scf::ForOp loop) {
                     (isa<scf::YieldOp>(op) && llvm::any_of(op->getOperandTypes(), isBuffer)))
                   return WalkResult::interrupt();
                 bool fine = op->hasTrait<OpTrait::HasRecursiveMemoryEffects>() || isMemoryEffectFree(op) ||
-                            onlyReads(op) || onlyReports(op);
+                            onlyReads(op) || onlyReports(op) || isa<tt::StoreOp>(op);
                 return fine ? WalkResult::advance() : WalkResult::interrupt();
               })
               .wasInterrupted();
+}
+
+/// The arguments of the kernel that a pointer, or a tile of pointers, may be made of; false: it may lead anywhere.
+static bool findArguments(Value pointer, llvm::DenseSet<Value> &seen, llvm::SmallSetVector<Value, 4> &arguments) {
+  if (!seen.insert(pointer).second)
+    return true;
+  auto follow = [&](Value v) { return findArguments(v, seen, arguments); };
+  if (auto arg = dyn_cast<BlockArgument>(pointer)) {
+    Operation *parent = arg.getOwner()->getParentOp();
+    if (isa<tt::FuncOp>(parent) && arg.getOwner()->isEntryBlock()) {
+      arguments.insert(arg);
+      return true;
+    }
+    auto loop = dyn_cast<scf::ForOp>(parent);
+    return loop && arg.getArgNumber() > 0 && follow(loop.getTiedLoopInit(arg)->get()) &&
+           follow(loop.getTiedLoopYieldedValue(arg)->get());
+  }
+  Operation *op = pointer.getDefiningOp();
+  unsigned result = cast<OpResult>(pointer).getResultNumber();
+  if (isa<tt::AddPtrOp, tt::SplatOp, tt::BroadcastOp, tt::ExpandDimsOp, tt::ReshapeOp, tt::TransOp, tt::BitcastOp,
+          ttg::ConvertLayoutOp>(op))
+    return follow(op->getOperand(0));
+  if (isa<arith::SelectOp>(op))
+    return follow(op->getOperand(1)) && follow(op->getOperand(2));
+  if (auto loop = dyn_cast<scf::ForOp>(op))
+    return follow(loop.getInitArgs()[result]) && follow(loop.getYieldedValues()[result]);
+  if (auto branch = dyn_cast<scf::IfOp>(op))
+    return follow(branch.thenYield().getOperand(result)) && follow(branch.elseYield().getOperand(result));
+  return false;
+}
+
+llvm::DenseSet<Operation *> readsOfStores(scf::ForOp loop) {
+  llvm::SmallSetVector<Value, 4> stored;
+  bool any = false, anywhere = false;
+  loop.getBody()->walk([&](tt::StoreOp store) {
+    llvm::DenseSet<Value> seen;
+    any = true;
+    anywhere |= !findArguments(store.getPtr(), seen, stored);
+  });
+  llvm::DenseSet<Operation *> reads;
+  if (!any)
+    return reads;
+  for (auto load : loop.getBody()->getOps<tt::LoadOp>()) {
+    llvm::DenseSet<Value> seen;
+    llvm::SmallSetVector<Value, 4> loaded;
+    bool known = findArguments(load.getPtr(), seen, loaded) && !anywhere;
+    if (!known || llvm::any_of(loaded, [&](Value v) { return stored.contains(v); }))
+      reads.insert(load);
+  }
+  return reads;
 }
 
 bool isMovable(Operation *op) { return isMemoryEffectFree(op) || onlyReads(op); }
@@ -56,6 +108,12 @@ Operation *bufferOf(Value memdesc) {
   while (isa_and_nonnull<ttg::MemDescTransOp, ttg::MemDescSubsliceOp, ttg::MemDescIndexOp>(op))
     op = op->getOperand(0).getDefiningOp();
   return op;
+}
+
+/// Whether lane l writes the l-th run of `run` elements.
+static bool isInOrder(const LinearLayout &offsets, unsigned run) {
+  return llvm::all_of(llvm::enumerate(offsets.bases(HwDim::Lane)),
+                      [&](auto lane) { return lane.value() == uint64_t(run) << lane.index(); });
 }
 
 std::optional<AsyncCopy> asAsyncCopy(tt::LoadOp load, const AxisInfoAnalysis &axes, const TargetModel &target) {
@@ -80,9 +138,17 @@ std::optional<AsyncCopy> asAsyncCopy(tt::LoadOp load, const AxisInfoAnalysis &ax
       continue;
     // Registers of a lane that lie together in the buffer as well.
     LinearLayout memory = shared.toLinearLayout(alloc.getType().getShape());
-    unsigned together = ttg::toLinearLayout(type).toMemory(memory).numConsecutiveRegisters();
-    if (std::min(contiguity, together) * bytes >= target.minAsyncCopyBytes)
-      return AsyncCopy{alloc, contiguity};
+    LinearLayout offsets = ttg::toLinearLayout(type).toMemory(memory);
+    unsigned together = offsets.numConsecutiveRegisters(), width = std::min(contiguity, together) * bytes;
+    if (width < target.minAsyncCopyBytes)
+      continue;
+    if (target.asyncCopiesInOrder) {
+      width = width < target.maxAsyncCopyBytes ? target.minAsyncCopyBytes : target.maxAsyncCopyBytes;
+      if (bytes > width || !isInOrder(offsets, width / bytes))
+        continue;
+      contiguity = width / bytes;
+    }
+    return AsyncCopy{alloc, contiguity};
   }
   return std::nullopt;
 }

@@ -6,6 +6,7 @@
 #include "tessera/ir/ttng/Ttng.h"
 #include "tessera/passes/AxisInfo.h"
 #include "tessera/passes/TargetModel.h"
+#include "llvm/ADT/DenseSet.h"
 
 #include <optional>
 
@@ -29,9 +30,14 @@ inline int latencyOf(mlir::Operation *op) { return intAttr(op, kLatency).value_o
 /// The op of the loop's body that is or contains `op`; null if the loop does not contain it.
 mlir::Operation *ancestorInBody(mlir::scf::ForOp loop, mlir::Operation *op);
 
-/// Whether reads of memory may move across iterations: nothing in the body may write what they read (pointers carry no
-/// alias information, so no op may write global memory at all), and loops inside would have to run within one stage.
+/// Whether reads of memory may move across iterations: stores are the only writes to global memory in the body, and loops
+/// inside would have to run within one stage.
 bool canPipeline(mlir::scf::ForOp loop);
+
+/// Loads of the body that may read what the loop stores; they must stay where they are. Pointers made from different
+/// arguments of the kernel are taken to lead to different memory, those made of anything else (an integer, a pointer in
+/// memory) to any.
+llvm::DenseSet<mlir::Operation *> readsOfStores(mlir::scf::ForOp loop);
 
 /// The op may run for an iteration that does not exist, and out of order with ops that have effects.
 bool isMovable(mlir::Operation *op);

@@ -1,4 +1,4 @@
-// Loads the operands of mma.sync in slices along k, each before the product of the slice in front of it.
+// Loads operands that are in registers in slices along k, each before the product of the slice in front of it.
 #include "../Layouts.h"
 #include "mlir/IR/IRMapping.h"
 #include "tessera/passes/Passes.h"
@@ -111,9 +111,12 @@ private:
     auto encoding = dyn_cast<ttg::DotOperandEncodingAttr>(aType.getEncoding());
     if (!encoding)
       return;
-    // Eight times kWidth elements along k: what a quad of lanes holds, one instruction.
-    int64_t depth = 8 * encoding.getKWidth(), k = aType.getShape().back();
+    // One instruction, or what the lanes hold with kWidth elements each.
     unsigned rank = aType.getRank();
+    LinearLayout layout = ttg::toLinearLayout(aType);
+    int64_t lanes = 1 << llvm::count_if(layout.bases(HwDim::Lane), [&](uint64_t basis) { return layout.coords(basis)[rank - 1] != 0; });
+    unsigned deep = encoding.getParent().getInstruction(tt::bitWidth(aType.getElementType())).k;
+    int64_t depth = std::max<int64_t>(deep, lanes * encoding.getKWidth()), k = aType.getShape().back();
     if (k < 2 * depth)
       return;
     OpBuilder b(dot);

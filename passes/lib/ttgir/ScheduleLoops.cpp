@@ -19,9 +19,9 @@ using namespace pipeliner;
 /// computed in the stage that uses them and all the rest stays in the last stage.
 class Schedule {
 public:
-  explicit Schedule(scf::ForOp loop) : loop(loop) {
+  explicit Schedule(scf::ForOp loop) : loop(loop), fixed(readsOfStores(loop)) {
     for (Operation &op : loop.getBody()->without_terminator())
-      if (int latency = latencyOf(&op); latency > 0 && !isa<ttng::WarpGroupDotOp>(op))
+      if (int latency = latencyOf(&op); latency > 0 && !isa<ttng::WarpGroupDotOp>(op) && !fixed.contains(&op))
         latencies[&op] = latency;
   }
 
@@ -46,6 +46,7 @@ public:
 
 private:
   scf::ForOp loop;
+  llvm::DenseSet<Operation *> fixed; ///< loads that must not run ahead of stores
   llvm::MapVector<Operation *, int> latencies;
   llvm::MapVector<Operation *, int> heights;
 
@@ -120,11 +121,12 @@ private:
   void dropCycles() {
     latencies.remove_if([&](auto &entry) { return dependents(entry.first).contains(entry.first); });
   }
-  /// An op with effects must not run ahead; then what depends on it cannot either. Returns whether anything changed.
+  /// An op with effects, or that sees those of others, must not run ahead; then what depends on it cannot either.
+  /// Returns whether anything changed.
   bool dropEffects() {
     size_t before = latencies.size();
     for (auto [op, height] : heights)
-      if (height > 0 && !isMovable(op)) {
+      if (height > 0 && (!isMovable(op) || fixed.contains(op))) {
         auto later = dependents(op);
         latencies.remove_if([&](auto &entry) { return later.contains(entry.first); });
       }
@@ -160,7 +162,55 @@ private:
       setIntAttr(&op, kStage, stage);
       setIntAttr(&op, kCluster, clusterOf(stage, last, inFlight));
     }
+    if (!inFlight && TargetModel::of(loop->getParentOfType<ModuleOp>()).storesBehindProduct)
+      storeLate(loop, last);
     computeAgain(loop, last, inFlight);
+  }
+
+  static int stageOf(Operation *op) { return *intAttr(op, kStage); }
+
+  /// Buffers that threads fill for a later stage are filled at the end of the trip, behind what reads the buffer of the
+  /// iteration before, and so is what lies between the loads of their data and them: it would wait for these loads.
+  static void storeLate(scf::ForOp loop, int last) {
+    Operation *yield = loop.getBody()->getTerminator();
+    auto hasUserInStage = [&](Operation *op, auto which) {
+      return llvm::any_of(op->getUsers(), [&](Operation *user) {
+        Operation *here = ancestorInBody(loop, user);
+        return here && here != yield && which(here) && stageOf(here) == stageOf(op);
+      });
+    };
+    SmallVector<Operation *> work;
+    for (auto alloc : loop.getBody()->getOps<ttg::LocalAllocOp>())
+      if (alloc.getSrc() && latencyOf(alloc) > 0 && stageOf(alloc) < last &&
+          !hasUserInStage(alloc, [](Operation *) { return true; }))
+        work.push_back(alloc);
+    llvm::DenseSet<Operation *> behindLoads;
+    for (auto load : loop.getBody()->getOps<tt::LoadOp>())
+      addDependents(loop, load, behindLoads);
+    llvm::SetVector<Operation *> late;
+    while (!work.empty()) {
+      Operation *op = work.pop_back_val();
+      if (!late.insert(op))
+        continue;
+      for (Value operand : op->getOperands())
+        if (Operation *def = operand.getDefiningOp();
+            def && behindLoads.contains(def) && !isa<tt::LoadOp>(def) && stageOf(def) == stageOf(op))
+          work.push_back(def);
+    }
+    // Not what something else of the stage needs before.
+    while (late.remove_if(
+        [&](Operation *op) { return hasUserInStage(op, [&](Operation *user) { return !late.contains(user); }); }))
+      ;
+    for (Operation *op : late)
+      setIntAttr(op, kCluster, last + 1);
+  }
+
+  /// Ops of the body that use results of `op` in the same iteration, directly or not.
+  static void addDependents(scf::ForOp loop, Operation *op, llvm::DenseSet<Operation *> &reached) {
+    for (Operation *user : op->getUsers())
+      if (Operation *here = ancestorInBody(loop, user);
+          here && here != loop.getBody()->getTerminator() && reached.insert(here).second)
+        addDependents(loop, here, reached);
   }
 
   static int clusterOf(int stage, int last, bool inFlight) {

@@ -1,6 +1,6 @@
 // Rewrites dots into ones that the target's matrix unit takes: types by conversion, sizes by zeros. Before layouts,
 // where all of it is plain tile arithmetic.
-#include "../MatrixUnits.h"
+#include "../target/MatrixModel.h"
 #include "mlir/IR/Iterators.h"
 #include "tessera/passes/Passes.h"
 
@@ -185,8 +185,6 @@ private:
                              dot.getMaxNumImpreciseAcc());
   }
 
-  static bool isFp8(Type t) { return isa<Float8E4M3FNType, Float8E5M2Type>(t); }
-
   /// Operands and accumulators of types there is an instruction (on the native CPU: a fast loop) for. Null: the dot is
   /// done for good.
   tt::DotOp convertTypes(tt::DotOp dot) {
@@ -200,15 +198,14 @@ private:
       dot.erase();
       dot = wide;
     }
-    bool none = model.matrixUnit == TargetModel::MatrixUnit::None;
     Type a = typeOf(dot.getA()).getElementType(), bb = typeOf(dot.getB()).getElementType();
     auto convert = [&](Type to) {
       b.setInsertionPoint(dot);
       dot.getAMutable().assign(converted(b, loc, dot.getA(), to));
       dot.getBMutable().assign(converted(b, loc, dot.getB(), to));
     };
-    if (none || !a.isF32())
-      dot.setInputPrecision(tt::InputPrecision::IEEE);
+    dot.setInputPrecision(model.matrix && a.isF32() ? model.matrix->precision(dot.getInputPrecision())
+                                                    : tt::InputPrecision::IEEE);
     if (model.wideLanes) {
       if (isa<FloatType>(a) && a.getIntOrFloatBitWidth() < 32)
         convert(b.getF32Type());
@@ -221,8 +218,8 @@ private:
         dot.erase();
         return {};
       }
-    } else if (!none && !model.fp8Mma && (isFp8(a) || isFp8(bb))) {
-      convert(b.getF16Type());
+    } else if (Type taken = model.matrix ? model.matrix->operandType(a, bb) : Type()) {
+      convert(taken);
     }
     return dot;
   }
@@ -232,22 +229,26 @@ private:
     ArrayRef<int64_t> a = typeOf(dot.getA()).getShape(), d = typeOf(dot.getResult()).getShape();
     return {d[d.size() - 2], d.back(), a.back()};
   }
-  int64_t depthOf(tt::DotOp dot) {
+  /// What the instruction for the dot needs at least; nothing where there is none.
+  std::optional<std::array<int64_t, 3>> smallest(tt::DotOp dot) {
+    if (!model.matrix)
+      return std::nullopt;
     auto precision = dot.getInputPrecision();
     if (precision == tt::InputPrecision::TF32x3) // becomes tf32
       dot.setInputPrecision(tt::InputPrecision::TF32);
-    int64_t depth = instructionDepth(dot, model);
+    auto instruction = model.matrix->instruction(Product::of(dot));
     dot.setInputPrecision(precision);
-    return depth;
+    return instruction ? std::optional(model.matrix->smallest(*instruction)) : std::nullopt;
   }
 
   /// Whether the tile is smaller than the instruction's and zeros are worth it.
   bool padded(tt::DotOp dot) {
-    int64_t depth = depthOf(dot), factor = 1;
-    if (!depth)
+    auto least = smallest(dot);
+    if (!least)
       return false;
-    for (auto [size, least] : llvm::zip(sizes(dot), SmallVector<int64_t, 3>{kMmaRows, kMmaColumns, depth}))
-      factor *= std::max<int64_t>(1, least / size);
+    int64_t factor = 1;
+    for (auto [size, needed] : llvm::zip(sizes(dot), *least))
+      factor *= std::max<int64_t>(1, needed / size);
     return factor > 1 && factor <= kMaxPadding;
   }
 
@@ -280,7 +281,8 @@ private:
     Padding padding(b, dot.getLoc());
     SmallVector<int64_t, 3> size = sizes(dot);
     unsigned row = typeOf(dot.getResult()).getRank() - 2, column = row + 1;
-    int64_t m = std::max(size[0], kMmaRows), n = std::max(size[1], kMmaColumns), k = std::max(size[2], depthOf(dot));
+    auto least = *smallest(dot);
+    int64_t m = std::max(size[0], least[0]), n = std::max(size[1], least[1]), k = std::max(size[2], least[2]);
     auto grow = [&](Value v, int64_t rows, int64_t columns) {
       return padding.grow(padding.grow(v, row, rows), column, columns);
     };

@@ -1,11 +1,13 @@
 // libtessera-launch.so: the devices of the runtime behind a C interface, for kernels compiled ahead of time.
 #include "../device_impl.h"
+#include "../launch_options.h"
 #include "linked_function.h"
 
 #include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <tuple>
@@ -33,7 +35,14 @@ template <class F> int guarded(const F &work) noexcept {
   return 1;
 }
 
-detail::device_impl &device_of(int number) { return (number < 0 ? device::cpu() : device::cuda(number)).impl(); }
+detail::device_impl &device_of(int number) {
+  static const auto *all = new std::vector<device>(device::all()); // the CPU is the last
+  if (number >= 0 && std::size_t(number) + 1 < all->size())
+    return (*all)[std::size_t(number)].impl();
+  if (number != -1)
+    throw error(stage::launch, fmt::format("there is no device {}: {}", number, detail::what_machine_has()));
+  return all->back().impl();
+}
 
 /// An image on one device. Loaded at its first launch, then only read.
 struct choice {
@@ -91,8 +100,8 @@ std::unique_ptr<on_device> find_choices(const tessera_kernel &k, int number) {
       targets += (targets.empty() ? "" : ", ") + std::string(image.target);
     if (c->target.kind != d.target.kind)
       continue;
-    if (c->target.kind == target_kind::cuda && c->target != d.target) {
-      c->own_device = detail::make_cuda_device(d, c->target.arch);
+    if (c->target.kind != target_kind::cpu && c->target != d.target) {
+      c->own_device = d.for_arch(c->target.arch);
       if (!(c->device = c->own_device.get()))
         continue;
     }
@@ -146,7 +155,7 @@ const detail::loaded_code &load(const tessera_kernel &k, kernel_state &s, choice
       kernel.stages.emplace_back(name, std::string(static_cast<const char *>(bytes), size));
   };
   add("ptx", image.ptx, image.ptx_bytes);
-  add("cubin", image.cubin, image.cubin_bytes);
+  add(c.target.kind == target_kind::hip ? "hsaco" : "cubin", image.code, image.code_bytes);
   if (image.function) {
     const cpu::linked_function linked{reinterpret_cast<cpu::entry_point>(image.function), image.waits != 0};
     add("obj", &linked, sizeof linked);
@@ -203,7 +212,13 @@ void launch(tessera_kernel &k, tessera_stream stream, tessera_grid g, const std:
     if (k.parameters[p].pointer && values[i] && !c.device->usable_pointer(values[i], why))
       throw error(stage::launch, fmt::format("argument {} of kernel '{}' {}", p + 1, k.name, why));
   }
-  c.device->launch(load(k, s, c), {std::uint32_t(g.x), std::uint32_t(g.y), std::uint32_t(g.z)}, passed, stream.native);
+  const detail::checked_grid programs{std::uint32_t(g.x), std::uint32_t(g.y), std::uint32_t(g.z)};
+  const launch_options how{k.cooperative != 0, {k.cluster[0], k.cluster[1], k.cluster[2]}};
+  if (how == launch_options()) [[likely]]
+    return c.device->launch(load(k, s, c), programs, passed, stream.native);
+  if (const std::string why = detail::refused(how, {g.x, g.y, g.z}); !why.empty())
+    throw error(stage::launch, fmt::format("kernel '{}' cannot be launched {}", k.name, why));
+  c.device->launch_with(how, load(k, s, c), programs, passed, stream.native);
 }
 
 } // namespace
@@ -217,6 +232,14 @@ const char *tessera_error(void) { return tessera::aot::last_error.c_str(); }
 
 int tessera_count_devices(int *count) {
   return guarded([&] { *count = int(tessera::device::all().size()) - 1; }); // the CPU is the last of all
+}
+int tessera_target_of(int device, const char **target) {
+  return guarded([&] {
+    static std::mutex lock;
+    static auto *names = new std::map<int, std::string>;
+    std::lock_guard guard(lock);
+    *target = names->try_emplace(device, device_of(device).target.str()).first->second.c_str();
+  });
 }
 int tessera_allocate(int device, size_t bytes, void **memory) {
   return guarded([&] { *memory = device_of(device).allocate(bytes ? bytes : 1); });

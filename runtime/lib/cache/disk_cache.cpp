@@ -86,21 +86,25 @@ int write_all(file_layer &files, int file, std::string_view bytes) {
 
 constexpr std::string_view hex_digits = "0123456789abcdef";
 bool is_hex(std::string_view s) { return s.find_first_not_of(hex_digits) == s.npos; }
-bool is_word(std::string_view s) { return !s.empty() && s.find_first_not_of("abcdefghijklmnopqrstuvwxyz") == s.npos; }
 constexpr std::size_t hash_digits = 32;
+/// Files of other kinds are never ours, whatever their names: other programs shard folders by hashes, too.
+bool is_kind(std::string_view s) { return s == "kernel" || s == "tuning"; }
 
 /// What a file's name says it is.
 enum class file_role { foreign, entry, leftover, lock };
 file_role role_of(std::string_view shard, std::string_view name, std::string_view &kind) {
-  if (name.starts_with('.') && name.ends_with(".part"))
-    return file_role::leftover;
+  const bool unfinished = name.starts_with('.') && name.ends_with(".part");
+  if (unfinished)
+    name.remove_prefix(1);
   if (name.size() < hash_digits + 2 || !is_hex(name.substr(0, hash_digits)) || !name.starts_with(shard) ||
       name[hash_digits] != '.')
     return file_role::foreign;
+  if (unfinished)
+    return file_role::leftover;
   kind = name.substr(hash_digits + 1);
   if (kind.ends_with(".lock"))
-    return is_word(kind.substr(0, kind.size() - 5)) ? file_role::lock : file_role::foreign;
-  return is_word(kind) ? file_role::entry : file_role::foreign;
+    return is_kind(kind.substr(0, kind.size() - 5)) ? file_role::lock : file_role::foreign;
+  return is_kind(kind) ? file_role::entry : file_role::foreign;
 }
 
 /// Tells the writers of one folder apart.
@@ -161,7 +165,7 @@ struct disk_cache::impl {
   };
   /// Reads a file. Gives 0 and all of it (`whole`) or its head and key; -errno; or 1 and what is `wrong` with it.
   int read(const std::string &path, bool whole, bool touch, content &out, std::string &wrong) const {
-    open_file f{files, files.open(path, O_RDONLY)};
+    open_file f{files, files.open(path, O_RDONLY | O_NONBLOCK)}; // a pipe of that name is not waited for
     if (f.number < 0)
       return f.number;
     file_info info;
@@ -308,6 +312,8 @@ int disk_cache::store(const cache_key &key, std::string_view payload) {
   impl &c = *impl_;
   if (!c.o.writable)
     return EROFS;
+  if (!is_kind(key.kind()))
+    return EINVAL;
   const std::uint64_t bytes = sizeof(head) + key.text().size() + payload.size();
   if (key.text().size() > UINT32_MAX || payload.size() > largest_entry || bytes > c.o.max_bytes)
     return EFBIG;

@@ -61,9 +61,6 @@ int file_layer::rename(const std::string &from, const std::string &to) {
 int file_layer::remove(const std::string &path) {
   return int(answer([&] { return ::unlink(path.c_str()); }));
 }
-int file_layer::remove_folder(const std::string &path) {
-  return int(answer([&] { return ::rmdir(path.c_str()); }));
-}
 int file_layer::make_folder(const std::string &path) {
   return int(answer([&] { return ::mkdir(path.c_str(), 0777); }));
 }

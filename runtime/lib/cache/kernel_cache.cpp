@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <filesystem>
 #include <list>
 #include <mutex>
 #include <unordered_map>
@@ -156,6 +157,10 @@ cache_settings cache_settings_from_environment() {
     s.folder = xdg + "/tessera";
   else if (const std::string home = variable("HOME"); home.starts_with('/'))
     s.folder = home + "/.cache/tessera";
+  std::error_code none; // the folder stays the same wherever the process goes later
+  if (!s.folder.empty() && !s.folder.starts_with('/'))
+    if (const auto here = std::filesystem::current_path(none); !none)
+      s.folder = here / s.folder;
   while (s.folder.size() > 1 && s.folder.ends_with('/'))
     s.folder.pop_back();
   if (const std::string size = variable("TESSERA_CACHE_SIZE"); !size.empty()) {
@@ -280,12 +285,14 @@ void keep_kernel(const cache_key &key, const compiled_kernel &k) {
     std::lock_guard guard(c.lock);
     c.memory.insert(key, std::make_shared<compiled_kernel>(k));
   }
-  if (now.disk && now.use != cache_settings::mode::readonly)
+  if (now.disk)
     store_on_disk(*now.disk, key, serialize(k));
 }
 
 void store_on_disk(disk_cache &disk, const cache_key &key, std::string_view payload) {
   process_cache &c = process();
+  if (c.now().use == cache_settings::mode::readonly)
+    return;
   const int failed = disk.store(key, payload);
   if (!failed)
     ++c.stored;

@@ -90,6 +90,9 @@ static std::string describe(const failure &f) {
   case reason::missing_register_fence:
     return fmt::format("warp {} starts a wgmma on registers that other instructions wrote, with no wgmma fence between",
                        f.warp);
+  case reason::unequal_halves:
+    return fmt::format("{} gives a WMMA instruction another operand than lane {}, which it must repeat", thread,
+                       f.lane - 16);
   case reason::never_waited: return fmt::format("warp {} ends, but nobody has waited for its wgmma", f.warp);
   case reason::assertion: return fmt::format("device_assert failed: {}", f.message);
   case reason::barrier_divergence:

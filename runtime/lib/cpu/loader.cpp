@@ -53,6 +53,7 @@ static void *find_symbol(llvm::StringRef name) {
     TESSERA_HELPER(tessera_cpu_global_store),
     TESSERA_HELPER(tessera_cpu_mma),
     TESSERA_HELPER(tessera_cpu_load_matrix),
+    TESSERA_HELPER(tessera_cpu_load_transposed),
     TESSERA_HELPER(tessera_cpu_store_matrix),
     TESSERA_HELPER(tessera_cpu_wgmma_start),
     TESSERA_HELPER(tessera_cpu_wgmma_fence),

@@ -2,6 +2,7 @@
 #include "matrix.h"
 
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #if defined(__x86_64__)
@@ -18,7 +19,8 @@ unsigned matrix_bytes(std::uint32_t type) {
   switch (type) {
   case tessera_matrix_f16:
   case tessera_matrix_bf16: return 2;
-  case tessera_matrix_tf32: return 4;
+  case tessera_matrix_tf32:
+  case tessera_matrix_f32: return 4;
   case tessera_matrix_f64: return 8;
   default: return 1;
   }
@@ -50,6 +52,24 @@ constexpr std::array<std::uint32_t, 256> table(unsigned exponent_bits, unsigned 
   return values;
 }
 constexpr auto e4m3_values = table(4, 3, true), e5m2_values = table(5, 2, false);
+
+/// The formats without infinities and without -0, whose code is the only NaN: the exponents are one less.
+constexpr std::array<std::uint32_t, 256> table_fnuz(unsigned exponent_bits, unsigned mantissa_bits) {
+  std::array<std::uint32_t, 256> values{};
+  for (unsigned i = 0; i < 256; ++i) {
+    std::uint32_t sign = i >> 7 << 31, rest = i & 127, top = rest >> mantissa_bits;
+    float mantissa = float(rest & ((1u << mantissa_bits) - 1)) + (top ? float(1u << mantissa_bits) : 0);
+    int exponent = int(top ? top : 1) - int(mantissa_bits) - (1 << (exponent_bits - 1));
+    for (; exponent > 0; --exponent)
+      mantissa *= 2;
+    for (; exponent < 0; ++exponent)
+      mantissa /= 2;
+    values[i] = std::bit_cast<std::uint32_t>(mantissa) | sign;
+  }
+  values[128] = 0x7fc00000;
+  return values;
+}
+constexpr auto e4m3fnuz_values = table_fnuz(4, 3), e5m2fnuz_values = table_fnuz(5, 2);
 
 #if defined(__x86_64__)
 const bool has_simd = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
@@ -121,11 +141,19 @@ void widen(std::uint32_t type, const void *raw, std::uint32_t *out, unsigned cou
     for (unsigned i = 0; i < count; ++i)
       out[i] = static_cast<const std::uint32_t *>(raw)[i] & 0xffffe000u;
     return;
+  case tessera_matrix_f32: std::memcpy(out, raw, 4 * std::size_t(count)); return;
   case tessera_matrix_e4m3:
   case tessera_matrix_e5m2:
+  case tessera_matrix_e4m3fnuz:
+  case tessera_matrix_e5m2fnuz: {
+    const auto &values = type == tessera_matrix_e4m3       ? e4m3_values
+                         : type == tessera_matrix_e5m2     ? e5m2_values
+                         : type == tessera_matrix_e4m3fnuz ? e4m3fnuz_values
+                                                           : e5m2fnuz_values;
     for (unsigned i = 0; i < count; ++i)
-      out[i] = (type == tessera_matrix_e4m3 ? e4m3_values : e5m2_values)[bytes[i]];
+      out[i] = values[bytes[i]];
     return;
+  }
   case tessera_matrix_s8:
     for (unsigned i = 0; i < count; ++i)
       out[i] = static_cast<std::uint32_t>(static_cast<std::int8_t>(bytes[i]));
@@ -210,7 +238,9 @@ std::uint32_t shared_matrix::chunk(unsigned row, unsigned k) const {
 
 using namespace tessera::cpu;
 
-void tessera_cpu_mma(const tessera_cpu_matrix *matrix, const void *a, const void *b, void *c) {
+void tessera_cpu_mma(tessera_cpu_context *ctx, const tessera_cpu_matrix *matrix, const void *a, const void *b, void *c) {
+  if (matrix->unit != tessera_unit_nvidia)
+    return multiply_amd(state(ctx), *matrix, a, b, c);
   unsigned m = matrix->m, n = matrix->n, k = matrix->k, bytes = matrix_bytes(matrix->a), sums = m * n / 32;
   alignas(64) std::byte raw_a[16 * 128], raw_b[8 * 128];
   unpack_a(bytes, m, k, a, raw_a);

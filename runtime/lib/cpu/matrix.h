@@ -1,12 +1,14 @@
 #pragma once
-// The arithmetic of the emulated matrix units, written from the PTX ISA alone: number formats, which element of a
-// matrix a register of a lane holds, and where a wgmma descriptor puts an element. It knows nothing of the compiler's
-// layouts, which are checked against it by every kernel that runs.
+// The arithmetic of the emulated matrix units, written from the vendors' ISA documents alone: number formats, which element
+// of a matrix a register of a lane holds, and where a wgmma descriptor puts an element. It knows nothing of the
+// compiler's layouts, which are checked against it by every kernel that runs.
 #include <cstdint>
 
 #include <tessera/codegen/cpu_abi.h>
 
 namespace tessera::cpu {
+
+struct warp_state;
 
 /// Bytes of an element.
 unsigned matrix_bytes(std::uint32_t type);
@@ -27,6 +29,22 @@ void unpack_a(unsigned bytes, unsigned m, unsigned k, const void *registers, voi
 /// Row and column of accumulator register `i` of `lane` (within 16 or 8 rows, and n columns).
 constexpr unsigned accumulator_row(unsigned i, unsigned lane) { return lane / 4 + 8 * (i / 2 % 2); }
 constexpr unsigned accumulator_column(unsigned i, unsigned lane) { return i / 4 * 8 + lane % 4 * 2 + i % 2; }
+
+// ---- MFMA and WMMA (matrix_amd.cpp) --------------------------------------------------------------------------------
+
+/// Row and column; of an operand: row of A or column of B, and k.
+struct amd_place {
+  unsigned row, column;
+  bool operator==(const amd_place &) const = default;
+};
+constexpr unsigned amd_lanes(const tessera_cpu_matrix &i) { return i.unit >= tessera_unit_rdna3 ? 32 : 64; }
+/// Elements of A or B that a lane holds.
+unsigned amd_elements(const tessera_cpu_matrix &instruction, bool is_b);
+/// What `lane` holds as element number `element` of A or B, and of the sums.
+amd_place amd_operand(const tessera_cpu_matrix &instruction, bool is_b, unsigned element, unsigned lane);
+amd_place amd_sum(const tessera_cpu_matrix &instruction, unsigned element, unsigned lane);
+/// tessera_cpu_mma of these units.
+void multiply_amd(warp_state &warp, const tessera_cpu_matrix &instruction, const void *a, const void *b, void *c);
 
 /// A matrix in shared memory as a wgmma descriptor tells it: a grid of 16-byte chunks.
 struct shared_matrix {

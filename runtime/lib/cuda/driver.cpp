@@ -10,8 +10,6 @@
 namespace tessera::cuda {
 namespace {
 
-std::atomic<bool> ending = false;
-
 struct loaded_driver {
   driver_api api;
   bool usable = false;
@@ -35,12 +33,11 @@ struct loaded_driver {
 #undef TESSERA_CUDA_LOAD
     api.LaunchKernelEx = reinterpret_cast<decltype(api.LaunchKernelEx)>(dlsym(library, "cuLaunchKernelEx"));
     if (CUresult r = api.Init(0); r != success) {
-      reason = fmt::format("the CUDA driver {} does not start: {}", path, describe(api, r));
+      reason = fmt::format("the CUDA driver {} does not start: {}", path, api.describe(r));
       return;
     }
     api.DriverGetVersion(&api.version);
-    // Registered after the driver's own handlers, so it runs before them; kernels at namespace scope die later.
-    std::atexit([] { ending.store(true, std::memory_order_relaxed); });
+    gpu::watch_shutdown();
     usable = true;
   }
 };
@@ -57,24 +54,6 @@ const loaded_driver &loaded() {
     return d;
   }();
   return *driver;
-}
-
-std::string_view explain(CUresult r) {
-  switch (r) {
-  case illegal_address:
-    return "a kernel read or wrote memory outside every allocation; check its masks, offsets and pointer arguments";
-  case misaligned_address:
-    return "a kernel used an address that is not a multiple of the access's size; check pointers and tl::multiple_of";
-  case device_assert: return "a tl::device_assert failed; its message is on the standard output";
-  case launch_timeout: return "a kernel ran longer than the display's watchdog allows";
-  case hardware_stack_error:
-  case illegal_instruction:
-  case invalid_address_space:
-  case invalid_pc:
-  case launch_failed:
-    return "a kernel crashed on the device; check its memory accesses (compute-sanitizer names the instruction)";
-  default: return {};
-  }
 }
 
 } // namespace
@@ -95,31 +74,34 @@ bool is_device_only(std::uint64_t address) {
     cu->CtxPopCurrent(&old);
   return known && kind == device_memory && !managed;
 }
-bool shutting_down() noexcept { return ending.load(std::memory_order_relaxed); }
 void remember_context(CUcontext context) noexcept { any_context.store(context, std::memory_order_relaxed); }
 const std::string &why_no_driver() { return loaded().reason; }
 
-std::string describe(const driver_api &cu, CUresult r) {
-  const char *name = nullptr, *text = nullptr;
-  if (cu.GetErrorName(r, &name) != success || !name)
-    return fmt::format("CUDA error {}", r);
-  if (cu.GetErrorString(r, &text) != success || !text)
-    return name;
-  return fmt::format("{} ({})", name, text);
+std::string_view driver_api::explain(CUresult r) {
+  switch (r) {
+  case illegal_address:
+    return "a kernel read or wrote memory outside every allocation; check its masks, offsets and pointer arguments";
+  case misaligned_address:
+    return "a kernel used an address that is not a multiple of the access's size; check pointers and tl::multiple_of";
+  case device_assert: return "a tl::device_assert failed; its message is on the standard output";
+  case launch_timeout: return "a kernel ran longer than the display's watchdog allows";
+  case hardware_stack_error:
+  case illegal_instruction:
+  case invalid_address_space:
+  case invalid_pc:
+  case launch_failed:
+    return "a kernel crashed on the device; check its memory accesses (compute-sanitizer names the instruction)";
+  default: return {};
+  }
 }
 
-bool is_fault(CUresult r) noexcept { return !explain(r).empty(); }
-
-void fail(const driver_api &cu, CUresult r, std::string_view doing) {
-  if (auto why = explain(r); !why.empty())
-    throw error(stage::execute, fmt::format("{}: {}, found while {}. The device's context is lost: every later call on "
-                                            "this device fails until the process is started again.",
-                                            why, describe(cu, r), doing));
-  const bool capturing = r >= capture_unsupported && r <= capture_implicit;
-  throw error(stage::driver, fmt::format("{} failed: {}{}", doing, describe(cu, r),
-                                         capturing ? ". A stream is being captured into a graph: compile and load with "
-                                                     "kernel.prepare(…) before, and do not wait or allocate meanwhile"
-                                                   : ""));
+std::string driver_api::describe(CUresult r) const {
+  const char *name = nullptr, *text = nullptr;
+  if (GetErrorName(r, &name) != success || !name)
+    return fmt::format("CUDA error {}", r);
+  if (GetErrorString(r, &text) != success || !text)
+    return name;
+  return fmt::format("{} ({})", name, text);
 }
 
 } // namespace tessera::cuda

@@ -1,12 +1,13 @@
 #pragma once
 // The CUDA driver API, opened at run time. Prototypes are declared here, so that neither building nor running needs a
 // toolkit; a machine without a driver simply has no CUDA devices.
+#include "../gpu/driver.h"
+
 #include <cstddef>
 #include <cstdint>
+#include <new>
 #include <string>
 #include <string_view>
-
-#include <tessera/error.h>
 
 namespace tessera::cuda {
 
@@ -111,14 +112,14 @@ static_assert(sizeof(launch_attribute) == 72 && sizeof(launch_config) == 56);
   F(CtxPushCurrent, "cuCtxPushCurrent_v2", CUcontext)                                                                  \
   F(CtxPopCurrent, "cuCtxPopCurrent_v2", CUcontext *)                                                                  \
   F(CtxGetDevice, "cuCtxGetDevice", CUdevice *)                                                                        \
-  F(CtxSynchronize, "cuCtxSynchronize")                                                                                \
+  F(Synchronize, "cuCtxSynchronize")                                                                                   \
   F(CtxEnablePeerAccess, "cuCtxEnablePeerAccess", CUcontext, unsigned)                                                 \
   F(MemGetInfo, "cuMemGetInfo_v2", std::size_t *, std::size_t *)                                                       \
   F(MemAlloc, "cuMemAlloc_v2", CUdeviceptr *, std::size_t)                                                             \
   F(MemFree, "cuMemFree_v2", CUdeviceptr)                                                                              \
   F(MemcpyHtoDAsync, "cuMemcpyHtoDAsync_v2", CUdeviceptr, const void *, std::size_t, CUstream)                         \
   F(MemcpyDtoHAsync, "cuMemcpyDtoHAsync_v2", void *, CUdeviceptr, std::size_t, CUstream)                               \
-  F(MemcpyAsync, "cuMemcpyAsync", CUdeviceptr, CUdeviceptr, std::size_t, CUstream)                                     \
+  F(MemcpyDtoDAsync, "cuMemcpyAsync", CUdeviceptr, CUdeviceptr, std::size_t, CUstream)                                 \
   F(MemsetD8Async, "cuMemsetD8Async", CUdeviceptr, unsigned char, std::size_t, CUstream)                               \
   F(MemsetD16Async, "cuMemsetD16Async", CUdeviceptr, unsigned short, std::size_t, CUstream)                            \
   F(MemsetD32Async, "cuMemsetD32Async", CUdeviceptr, unsigned, std::size_t, CUstream)                                  \
@@ -145,6 +146,8 @@ static_assert(sizeof(launch_attribute) == 72 && sizeof(launch_config) == 56);
   F(LaunchKernel, "cuLaunchKernel", CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,  \
     CUstream, void **, void **)
 
+class scoped_context;
+
 /// One pointer per driver function.
 struct driver_api {
 #define TESSERA_CUDA_MEMBER(NAME, SYMBOL, ...) CUresult (*NAME)(__VA_ARGS__) = nullptr;
@@ -153,6 +156,21 @@ struct driver_api {
   /// Null in drivers before CUDA 12.
   CUresult (*LaunchKernelEx)(const launch_config *, CUfunction, void **, void **) = nullptr;
   int version = 0; ///< 13000 is CUDA 13.0
+
+  // What gpu/driver.h asks of a table.
+  using result = CUresult;
+  using stream = CUstream;
+  using event = CUevent;
+  using module = CUmodule;
+  using function = CUfunction;
+  using address = CUdeviceptr;
+  using place = CUcontext;
+  using scope = scoped_context;
+  static constexpr CUresult success = cuda::success, out_of_memory = cuda::out_of_memory,
+                            capture_unsupported = cuda::capture_unsupported, capture_implicit = cuda::capture_implicit;
+  static constexpr const char *kind = "cuda", *allocators = "cudaMalloc, cudaMallocManaged or cudaHostRegister";
+  std::string describe(CUresult r) const;
+  static std::string_view explain(CUresult r);
 };
 
 /// The driver, opened and initialised at the first call; nullptr where there is none. $TESSERA_LIBCUDA names another
@@ -161,33 +179,23 @@ const driver_api *find_driver();
 /// Why find_driver() gave nullptr, as a sentence.
 const std::string &why_no_driver();
 
-/// True once the process is ending: the driver may be gone, and what it held goes with the process.
-bool shutting_down() noexcept;
-/// Whether `address` is memory of a GPU that the host cannot use. Asks nothing where the process uses no GPU.
+/// Whether `address` is memory of a GPU that the host cannot use. Asks nothing where the process uses no CUDA GPU.
 bool is_device_only(std::uint64_t address);
 /// A context that pointers can be looked up in by threads that have none.
 void remember_context(CUcontext context) noexcept;
 
-/// "CUDA_ERROR_INVALID_VALUE (invalid argument)".
-std::string describe(const driver_api &cu, CUresult r);
-/// Throws what `r` means: an error of stage execute for faults of a kernel that ran earlier, of stage driver otherwise.
-[[noreturn]] void fail(const driver_api &cu, CUresult r, std::string_view doing);
-inline void check(const driver_api &cu, CUresult r, std::string_view doing) {
-  if (r != success) [[unlikely]]
-    fail(cu, r, doing);
-}
-/// True for results that come from a kernel's execution, after which the context is lost.
-bool is_fault(CUresult r) noexcept;
-
 /// Makes `context` the calling thread's current one for a scope. Nothing happens where it is current already.
 class scoped_context {
 public:
-  scoped_context(const driver_api &cu, CUcontext context) : cu_(cu) {
+  scoped_context(const driver_api &cu, CUcontext context, std::nothrow_t) noexcept : cu_(cu) {
     CUcontext current = nullptr;
     if (cu.CtxGetCurrent(&current) == success && current == context) [[likely]]
       return;
-    check(cu, cu.CtxPushCurrent(context), "making the device current");
-    pushed_ = true;
+    result_ = cu.CtxPushCurrent(context);
+    pushed_ = result_ == success;
+  }
+  scoped_context(const driver_api &cu, CUcontext context) : scoped_context(cu, context, std::nothrow) {
+    gpu::check(cu, result_, "making the device current");
   }
   ~scoped_context() {
     CUcontext old;
@@ -196,9 +204,11 @@ public:
   }
   scoped_context(const scoped_context &) = delete;
   scoped_context &operator=(const scoped_context &) = delete;
+  explicit operator bool() const noexcept { return result_ == success; }
 
 private:
   const driver_api &cu_;
+  CUresult result_ = success;
   bool pushed_ = false;
 };
 

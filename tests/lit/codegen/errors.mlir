@@ -3,7 +3,7 @@
 // RUN: not tessera-translate %t/kernel.mlir --target=cuda:sm_75 2>&1 | FileCheck %s --check-prefix=ARCH
 // RUN: not tessera-translate %t/kernel.mlir --target=vulkan 2>&1 | FileCheck %s --check-prefix=TARGET
 // RUN: not tessera-translate %t/kernel.mlir --target=cuda 2>&1 | FileCheck %s --check-prefix=NOARCH
-// RUN: not tessera-translate %t/kernel.mlir --target=hip:gfx942 2>&1 | FileCheck %s --check-prefix=HIP
+// RUN: not tessera-translate %t/print.mlir --target=hip:gfx942 2>&1 | FileCheck %s --check-prefix=PRINT
 // RUN: not tessera-translate %t/kernel.mlir --emit=hsaco 2>&1 | FileCheck %s --check-prefix=STAGE
 // RUN: not tessera-translate %t/kernel.mlir --num-warps=3 2>&1 | FileCheck %s --check-prefix=WARPS
 // RUN: not tessera-translate %t/kernel.mlir --num-stages=-1 2>&1 | FileCheck %s --check-prefix=STAGES
@@ -32,7 +32,7 @@
 // ARCH: launch error: target 'cuda:sm_75' names an unknown architecture
 // TARGET: launch error: target 'vulkan' is not known. Targets are cpu, cpu:emulate=ARCH, cuda[:ARCH]
 // NOARCH: codegen error: target 'cuda' names no architecture
-// HIP: codegen error: no code can be made for target 'hip:gfx942' yet
+// PRINT: codegen error: {{.*}}print.mlir:3:3: 'tt.print' op is not supported on AMD GPUs: printing needs the device library of ROCm; run the kernel on cpu or cpu:emulate=ARCH
 // STAGE: codegen error: target 'cuda:sm_90a' has no stage 'hsaco'; its stages are ttir, ttgir, llir, ptx, cubin
 // WARPS: codegen error: num_warps = 3 is not a power of two from 1 to 32
 // STAGES: codegen error: num_stages = -1 is negative: 0 leaves it to the compiler
@@ -138,4 +138,11 @@ module attributes {"ttg.num-warps" = 4 : i32, "ttg.num-ctas" = 1 : i32, "ttg.thr
     %d = tt.dot %a, %b, %z : tensor<16x32xf8E5M2, #ttg.dot_op<{opIdx = 0, parent = #mma, kWidth = 4}>> * tensor<32x8xf8E5M2, #ttg.dot_op<{opIdx = 1, parent = #mma, kWidth = 4}>> -> tensor<16x8xf32, #mma>
     tt.return
   }
+}
+
+//--- print.mlir
+tt.func public @print(%x: i32) {
+  // The device has no way to the terminal.
+  tt.print "x" {hex = false, isSigned = array<i32: 1>} : %x : i32
+  tt.return
 }

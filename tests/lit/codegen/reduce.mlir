@@ -4,6 +4,8 @@
 // RUN: tessera-translate %t/one-warp.mlir --target=cuda:sm_90a --num-warps=1 --emit=ptx | FileCheck %t/one-warp.mlir
 // RUN: tessera-translate %t/integer.mlir --target=cuda:sm_90a --num-warps=1 --emit=ptx | FileCheck %t/integer.mlir
 // RUN: tessera-translate %t/argmax.mlir --target=cuda:sm_90a --emit=ptx | FileCheck %t/argmax.mlir
+// RUN: tessera-translate %t/long.mlir --target=cuda:sm_90a --emit=ptx | FileCheck %t/long.mlir
+// RUN: tessera-translate %t/many-rows.mlir --target=cuda:sm_90a --num-warps=1 --emit=llir | FileCheck %t/many-rows.mlir
 // RUN: tessera-translate %t/sum.mlir --target=cuda:sm_90a --num-warps=32 --emit=ptx | FileCheck %t/sum.mlir --check-prefix=WIDE
 
 //--- sum.mlir
@@ -114,5 +116,85 @@ tt.func public @argmax(%x: !tt.ptr<f32>, %o: !tt.ptr<i32>) {
     tt.reduce.return %0, %1 : f32, i32
   }) : (tensor<128xf32>, tensor<128xi32>) -> (f32, i32)
   tt.store %o, %at : !tt.ptr<i32>
+  tt.return
+}
+
+//--- long.mlir
+// A lane combines 32 registers in four chains. Within a chain indices rise, so that no comparison of them is left: of
+// "greater, or equal and lower" that gives "not less", of "greater, or equal and higher" "greater".
+// CHECK-LABEL: .entry long(
+// CHECK-NOT: setp.lt.s32
+// CHECK-COUNT-28: setp.ge.f32
+// CHECK-NOT: setp.ge.f32
+// CHECK: setp.lt.s32
+// CHECK-NOT: setp.ge.f32
+// CHECK: bar.sync
+tt.func public @long(%x: !tt.ptr<f32>, %o: !tt.ptr<i32>) {
+  %i = tt.make_range {start = 0 : i32, end = 4096 : i32} : tensor<4096xi32>
+  %xs = tt.splat %x : !tt.ptr<f32> -> tensor<4096x!tt.ptr<f32>>
+  %px = tt.addptr %xs, %i : tensor<4096x!tt.ptr<f32>>, tensor<4096xi32>
+  %v = tt.load %px : tensor<4096x!tt.ptr<f32>>
+  %m, %at = "tt.reduce"(%v, %i) <{axis = 0 : i32}> ({
+  ^bb0(%a: f32, %ai: i32, %b: f32, %bi: i32):
+    %gt = arith.cmpf ogt, %a, %b : f32
+    %eq = arith.cmpf oeq, %a, %b : f32
+    %lower = arith.cmpi slt, %ai, %bi : i32
+    %tie = arith.andi %eq, %lower : i1
+    %keep = arith.ori %gt, %tie : i1
+    %0 = arith.select %keep, %a, %b : f32
+    %1 = arith.select %keep, %ai, %bi : i32
+    tt.reduce.return %0, %1 : f32, i32
+  }) : (tensor<4096xf32>, tensor<4096xi32>) -> (f32, i32)
+  tt.store %o, %at : !tt.ptr<i32>
+  %last, %last_at = "tt.reduce"(%v, %i) <{axis = 0 : i32}> ({
+  ^bb0(%a: f32, %ai: i32, %b: f32, %bi: i32):
+    %gt = arith.cmpf ogt, %a, %b : f32
+    %eq = arith.cmpf oeq, %a, %b : f32
+    %lower = arith.cmpi sgt, %ai, %bi : i32
+    %tie = arith.andi %eq, %lower : i1
+    %keep = arith.ori %gt, %tie : i1
+    %0 = arith.select %keep, %a, %b : f32
+    %1 = arith.select %keep, %ai, %bi : i32
+    tt.reduce.return %0, %1 : f32, i32
+  }) : (tensor<4096xf32>, tensor<4096xi32>) -> (f32, i32)
+  %o1 = tt.addptr %o, %last_at : !tt.ptr<i32>, i32
+  tt.store %o1, %last_at : !tt.ptr<i32>
+  tt.return
+}
+
+//--- many-rows.mlir
+// 128 rows a lane, five exchanges of two values each: a function makes them, called for each row.
+// CHECK-LABEL: define{{.*}} void @many(
+// CHECK-COUNT-128: call {{.*}} @tessera.reduce(
+// CHECK-NOT: call {{.*}} @tessera.reduce(
+// CHECK: define internal {{.*}} @tessera.reduce(
+// CHECK-COUNT-10: {{.*}}call {{.*}} @llvm.nvvm.shfl
+tt.func public @many(%x: !tt.ptr<f32>, %o: !tt.ptr<i32>) {
+  %r = tt.make_range {start = 0 : i32, end = 128 : i32} : tensor<128xi32>
+  %c = tt.make_range {start = 0 : i32, end = 32 : i32} : tensor<32xi32>
+  %r1 = tt.expand_dims %r {axis = 1 : i32} : tensor<128xi32> -> tensor<128x1xi32>
+  %c1 = tt.expand_dims %c {axis = 0 : i32} : tensor<32xi32> -> tensor<1x32xi32>
+  %pitch = arith.constant dense<32> : tensor<128x1xi32>
+  %row = arith.muli %r1, %pitch : tensor<128x1xi32>
+  %rows = tt.broadcast %row : tensor<128x1xi32> -> tensor<128x32xi32>
+  %cols = tt.broadcast %c1 : tensor<1x32xi32> -> tensor<128x32xi32>
+  %offsets = arith.addi %rows, %cols : tensor<128x32xi32>
+  %xs = tt.splat %x : !tt.ptr<f32> -> tensor<128x32x!tt.ptr<f32>>
+  %px = tt.addptr %xs, %offsets : tensor<128x32x!tt.ptr<f32>>, tensor<128x32xi32>
+  %v = tt.load %px : tensor<128x32x!tt.ptr<f32>>
+  %m, %at = "tt.reduce"(%v, %cols) <{axis = 1 : i32}> ({
+  ^bb0(%a: f32, %ai: i32, %b: f32, %bi: i32):
+    %gt = arith.cmpf ogt, %a, %b : f32
+    %eq = arith.cmpf oeq, %a, %b : f32
+    %lower = arith.cmpi slt, %ai, %bi : i32
+    %tie = arith.andi %eq, %lower : i1
+    %keep = arith.ori %gt, %tie : i1
+    %0 = arith.select %keep, %a, %b : f32
+    %1 = arith.select %keep, %ai, %bi : i32
+    tt.reduce.return %0, %1 : f32, i32
+  }) : (tensor<128x32xf32>, tensor<128x32xi32>) -> (tensor<128xf32>, tensor<128xi32>)
+  %os = tt.splat %o : !tt.ptr<i32> -> tensor<128x!tt.ptr<i32>>
+  %po = tt.addptr %os, %r : tensor<128x!tt.ptr<i32>>, tensor<128xi32>
+  tt.store %po, %at : tensor<128x!tt.ptr<i32>>
   tt.return
 }

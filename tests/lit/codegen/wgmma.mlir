@@ -131,7 +131,7 @@ module attributes {"ttg.num-warps" = 4 : i32, "ttg.num-ctas" = 1 : i32, "ttg.thr
 
 //--- unreadable.mlir
 // wgmma knows no other permutation than its own.
-// CHECK: unreadable.mlir:[[#@LINE+10]]:10: codegen error: 'ttng.warp_group_dot' op has an operand in shared memory in a form that wgmma cannot read
+// CHECK: unreadable.mlir:[[#@LINE+10]]:10: codegen error: 'ttng.warp_group_dot' op has an operand in shared memory in a form that the warp group cannot read
 #mma = #ttg.nvidia_mma<{versionMajor = 3, versionMinor = 0, warpsPerCTA = [4, 1], instrShape = [16, 64, 16]}>
 #shared = #ttg.swizzled_shared<{vec = 4, perPhase = 1, maxPhase = 8, order = [1, 0]}>
 #nvmma = #ttg.nvmma_shared<{swizzlingByteWidth = 64, transposed = false, elementBitWidth = 16}>

@@ -33,7 +33,7 @@ tt.func @one_group_of_rows(%a: tensor<64x64xi8, #b>, %b: tensor<64x128xi8, #b>, 
 // -----
 
 // tf32: B is loaded along n and must lie along k. Its lanes become 8 along n by 4 along k, of one element each.
-// CHECK: #[[$LOAD:.*]] = #ttg.blocked<{sizePerThread = [1, 1], threadsPerWarp = [4, 8], warpsPerCTA = [1, 4], order = [1, 0]}>
+// CHECK: #[[$LOAD:.*]] = #ttg.blocked<{sizePerThread = [1, 1], threadsPerWarp = [4, 8], warpsPerCTA = [4, 1], order = [1, 0]}>
 // CHECK: #[[$SH:.*]] = #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = true, elementBitWidth = 32}>
 // CHECK-LABEL: @transposed_on_the_way
 // CHECK: %[[L:.*]] = tt.load %{{.*}} : tensor<32x64x!tt.ptr<f32>, #[[$LOAD]]>
@@ -101,7 +101,7 @@ tt.func @chain(%a: tensor<128x64xf16, #b>, %b: tensor<64x64xf16, #b>, %v: tensor
 // CHECK-LABEL: @multiply_add
 // CHECK: ttg.local_dot %{{.*}}, %{{.*}}, %{{.*}} : {{.*}} -> tensor<64x64xf32, #[[$ACC]]>
 #b = #ttg.blocked<{sizePerThread = [1, 8], threadsPerWarp = [8, 8], warpsPerCTA = [4, 1], order = [1, 0]}>
-module attributes {"ttg.num-warps" = 4 : i32, "ttg.threads-per-warp" = 64 : i32, ttg.target = "hip:gfx942"} {
+module attributes {"ttg.num-warps" = 4 : i32, "ttg.threads-per-warp" = 64 : i32, ttg.target = "hip:gfx1030"} {
 tt.func @multiply_add(%a: tensor<64x32xf16, #b>, %b: tensor<32x64xf16, #b>, %c: tensor<64x64xf32, #b>) -> tensor<64x64xf32, #b> {
   %d = tt.dot %a, %b, %c : tensor<64x32xf16, #b> * tensor<32x64xf16, #b> -> tensor<64x64xf32, #b>
   tt.return %d : tensor<64x64xf32, #b>
@@ -120,5 +120,42 @@ module attributes {"ttg.num-warps" = 4 : i32, "ttg.threads-per-warp" = 8 : i32, 
 tt.func @vectors(%a: tensor<64x32xf32, #b>, %b: tensor<32x64xf32, #b>, %c: tensor<64x64xf32, #b>) -> tensor<64x64xf32, #b> {
   %d = tt.dot %a, %b, %c : tensor<64x32xf32, #b> * tensor<32x64xf32, #b> -> tensor<64x64xf32, #b>
   tt.return %d : tensor<64x64xf32, #b>
+}
+}
+
+// -----
+
+// 32-bit elements are read along k only, or by threads into A's registers: with B along n and a sum that the loop carries,
+// (B^T A^T)^T is computed.
+// CHECK: #[[$COPIES:.*]] = #ttg.blocked<{sizePerThread = [1, 1], threadsPerWarp = [4, 8], warpsPerCTA = [8, 1], order = [1, 0]}>
+// CHECK: #[[$MMA:.*]] = #ttg.nvidia_mma<{versionMajor = 3, versionMinor = 0, warpsPerCTA = [8, 1], instrShape = [16, 128, 8]}>
+// CHECK-LABEL: @turned
+// CHECK: %[[SUM:.*]] = scf.for {{.*}} -> (tensor<256x128xf32,
+// CHECK-DAG: %[[A:.*]] = tt.trans %{{.*}} : tensor<128x32xf32, {{.*}} -> tensor<32x128xf32,
+// CHECK-DAG: %[[B:.*]] = tt.trans %{{.*}} : tensor<32x256xf32, {{.*}} -> tensor<256x32xf32,
+// CHECK: ttng.warp_group_dot {{.*}} : !ttg.memdesc<256x32xf32, {{.*}} * !ttg.memdesc<32x128xf32, {{.*}} -> tensor<256x128xf32, #[[$MMA]]>
+// CHECK: tt.trans %[[SUM]] {{.*}} -> tensor<128x256xf32,
+// Else the copies turn it: a warp takes 8 neighbours along n in 4 rows, and warps lie along k.
+// CHECK-LABEL: @alone
+// CHECK: tt.load {{.*}} #[[$COPIES]]>
+// CHECK: ttng.warp_group_dot {{.*}} -> tensor<128x256xf32,
+#b = #ttg.blocked<{sizePerThread = [1, 4], threadsPerWarp = [4, 8], warpsPerCTA = [8, 1], order = [1, 0]}>
+module attributes {"ttg.num-warps" = 8 : i32, "ttg.threads-per-warp" = 32 : i32, ttg.target = "cuda:90"} {
+tt.func @turned(%p: tensor<128x32x!tt.ptr<f32>, #b>, %q: tensor<32x256x!tt.ptr<f32>, #b>, %c: tensor<128x256xf32, #b>, %n: index) -> tensor<128x256xf32, #b> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %c) -> (tensor<128x256xf32, #b>) {
+    %x = tt.load %p : tensor<128x32x!tt.ptr<f32>, #b>
+    %y = tt.load %q : tensor<32x256x!tt.ptr<f32>, #b>
+    %d = tt.dot %x, %y, %acc, inputPrecision = tf32 : tensor<128x32xf32, #b> * tensor<32x256xf32, #b> -> tensor<128x256xf32, #b>
+    scf.yield %d : tensor<128x256xf32, #b>
+  }
+  tt.return %r : tensor<128x256xf32, #b>
+}
+tt.func @alone(%p: tensor<128x32x!tt.ptr<f32>, #b>, %q: tensor<32x256x!tt.ptr<f32>, #b>, %c: tensor<128x256xf32, #b>) -> tensor<128x256xf32, #b> {
+  %x = tt.load %p : tensor<128x32x!tt.ptr<f32>, #b>
+  %y = tt.load %q : tensor<32x256x!tt.ptr<f32>, #b>
+  %d = tt.dot %x, %y, %c, inputPrecision = tf32 : tensor<128x32xf32, #b> * tensor<32x256xf32, #b> -> tensor<128x256xf32, #b>
+  tt.return %d : tensor<128x256xf32, #b>
 }
 }

@@ -30,9 +30,10 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
 // TWO: tt.load {{.*}}tt.latency = 1
 // TWO-NOT: tt.latency
 // TWO: scf.yield
+// Stored behind the product, in the trip of their loads.
 // NOCOPY-LABEL: @product
-// NOCOPY: tt.load {{.*}}tt.latency = 1
-// NOCOPY: tt.load {{.*}}tt.latency = 1
+// NOCOPY: tt.load
+// NOCOPY-NOT: tt.latency
 // NOCOPY: local_alloc {{.*}}tt.latency = 1
 // NOCOPY: local_alloc {{.*}}tt.latency = 1
 // NOCOPY: scf.yield
@@ -94,11 +95,11 @@ tt.func public @filled(%a: tensor<32x32x!tt.ptr<f32>, #row>, %m: tensor<32x32xi1
   tt.return %r : tensor<32x32xf32, #row>
 }
 
-// A store may write what the next load reads; so may an atomic. A volatile load stays where it is, and no load of a branch
-// or of a loop around another moves.
+// A store may write what the next load reads, if both pointers may be made of the same argument. A volatile load stays
+// where it is, and no load of a branch or of a loop around another moves.
 // CHECK-LABEL: @stores
 // CHECK-NOT: tt.latency
-// CHECK: tt.func public @sums
+// CHECK: tt.return
 tt.func public @stores(%p: tensor<32x32x!tt.ptr<f32>, #row>, %s: !tt.ptr<f32>, %c: i1, %n: index) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -134,6 +135,39 @@ tt.func public @stores(%p: tensor<32x32x!tt.ptr<f32>, #row>, %s: !tt.ptr<f32>, %
     scf.yield %z : tensor<32x32xf32, #row>
   } {tt.num_stages = 3 : i32}
   tt.store %p, %w : tensor<32x32x!tt.ptr<f32>, #row>
+  tt.return
+}
+
+// Memory of another argument is not what is stored to; a pointer from memory may lead anywhere.
+// CHECK-LABEL: @elsewhere
+// CHECK: scf.for
+// CHECK-NEXT: tt.load %arg0 {{.*}}tt.latency = 1
+// CHECK-NEXT: tt.load %arg1
+// CHECK-NOT: tt.latency
+// CHECK: tt.return
+tt.func public @elsewhere(%arg0: tensor<32x32x!tt.ptr<f32>, #row>, %arg1: tensor<32x32x!tt.ptr<f32>, #row>, %pp: !tt.ptr<!tt.ptr<f32>>, %c: i1, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %one = arith.constant 1.0 : f32
+  scf.for %i = %c0 to %n step %c1 {
+    %x = tt.load %arg0 : tensor<32x32x!tt.ptr<f32>, #row>
+    %v = tt.load %arg1 : tensor<32x32x!tt.ptr<f32>, #row>
+    %y = arith.addf %x, %v : tensor<32x32xf32, #row>
+    scf.if %c {
+      tt.store %arg1, %y : tensor<32x32x!tt.ptr<f32>, #row>
+    }
+  } {tt.num_stages = 3 : i32}
+  %m = scf.for %i = %c0 to %n step %c1 iter_args(%q = %arg1) -> (tensor<32x32x!tt.ptr<f32>, #row>) {
+    %x = tt.load %arg0 : tensor<32x32x!tt.ptr<f32>, #row>
+    tt.store %q, %x : tensor<32x32x!tt.ptr<f32>, #row>
+    %r = arith.select %c, %q, %arg0 : tensor<32x32x!tt.ptr<f32>, #row>
+    scf.yield %r : tensor<32x32x!tt.ptr<f32>, #row>
+  } {tt.num_stages = 3 : i32}
+  %p = tt.load %pp : !tt.ptr<!tt.ptr<f32>>
+  scf.for %i = %c0 to %n step %c1 {
+    %x = tt.load %arg0 : tensor<32x32x!tt.ptr<f32>, #row>
+    tt.store %p, %one : !tt.ptr<f32>
+  } {tt.num_stages = 3 : i32}
   tt.return
 }
 

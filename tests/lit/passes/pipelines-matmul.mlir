@@ -2,7 +2,10 @@
 // mma.sync, two for wgmma (the other warp group may still read what is copied to next), no conversion but the epilogue's.
 // RUN: tessera-opt %s -ttir-pipeline -ttgir-pipeline="num-warps=8 target=cuda:80 num-stages=4" | FileCheck %s --check-prefix=SM80
 // RUN: tessera-opt %s -ttir-pipeline -ttgir-pipeline="num-warps=8 target=cuda:90 num-stages=3" | FileCheck %s --check-prefix=SM90
-// RUN: tessera-opt %s -ttir-pipeline -ttgir-pipeline="num-warps=4 threads-per-warp=64 target=hip:gfx942" | FileCheck %s --check-prefix=AMD
+// RUN: tessera-opt %s -ttir-pipeline -ttgir-pipeline="num-warps=4 threads-per-warp=64 target=hip:gfx942 num-stages=2" | FileCheck %s --check-prefixes=AMD,GFX942
+// RUN: tessera-opt %s -ttir-pipeline -ttgir-pipeline="num-warps=4 threads-per-warp=32 target=hip:gfx1100 num-stages=2" | FileCheck %s --check-prefixes=AMD,GFX11
+// RUN: tessera-opt %s -ttir-pipeline -ttgir-pipeline="num-warps=4 threads-per-warp=32 target=hip:gfx1201 num-stages=2" | FileCheck %s --check-prefixes=AMD,GFX12
+// RUN: tessera-opt %s -ttir-pipeline -ttgir-pipeline="num-warps=4 threads-per-warp=64 target=hip:gfx950 num-stages=2" | FileCheck %s --check-prefix=GFX950
 // RUN: tessera-opt %s -ttir-pipeline -ttgir-pipeline="num-warps=16 threads-per-warp=8 target=cpu wide-lanes=true" | FileCheck %s --check-prefix=CPU
 
 // Pointers from the induction variable, masks in all three directions.
@@ -32,8 +35,35 @@
 // SM90-NOT: ttg.barrier
 // SM90-NOT: ttg.convert_layout
 // SM90: scf.yield
+// Tiles pass through registers: one buffer each, two barriers a trip, B stored along k.
+// GFX942: #[[$MMA:.*]] = #ttg.amd_mfma<{version = 3, warpsPerCTA = [2, 2], instrShape = [32, 32, 8], isTransposed = true}>
+// GFX11: #[[$MMA:.*]] = #ttg.amd_wmma<{version = 1, isTranspose = true, warpsPerCTA = [2, 2]}>
+// GFX12: #[[$MMA:.*]] = #ttg.amd_wmma<{version = 2, isTranspose = true, warpsPerCTA = [2, 2]}>
+// AMD: #[[$ROTATING:.*]] = #ttg.amd_rotating_shared<{{.*}} order = [0, 1]}>
+// AMD: ttg.shared = 32768
 // AMD-LABEL: @indexed
-// AMD: ttg.local_dot
+// AMD: ttg.local_alloc {{.*}} : () -> !ttg.memdesc<1x128x64xf16
+// AMD: ttg.local_alloc {{.*}} : () -> !ttg.memdesc<1x64x128xf16, #[[$ROTATING]]
+// AMD: scf.for
+// AMD-NOT: ttg.convert_layout
+// AMD: tt.load {{.*}} : tensor<128x64x!tt.ptr<f16>
+// AMD: tt.load {{.*}} : tensor<64x128x!tt.ptr<f16>
+// AMD: ttg.barrier local
+// AMD-NOT: ttg.barrier
+// AMD-COUNT-4: tt.dot {{.*}} -> tensor<128x128xf32, #[[$MMA]]>
+// AMD: ttg.barrier local
+// AMD-NEXT: ttg.local_store
+// AMD-NEXT: ttg.local_store
+// AMD-NEXT: scf.yield
+// Copies in the background, whose lanes lie as the swizzle wants.
+// GFX950-LABEL: @indexed
+// GFX950: ttg.async_copy_global_to_local {{.*}} {contiguity = 8 : i32} : tensor<128x64x!tt.ptr<f16>, #linear
+// GFX950: scf.for
+// GFX950-NOT: ttg.convert_layout
+// GFX950: ttg.async_copy_global_to_local {{.*}} {contiguity = 8 : i32} : tensor<128x64x!tt.ptr<f16>, #linear
+// GFX950: ttg.async_copy_global_to_local {{.*}} {contiguity = 8 : i32} : tensor<64x128x!tt.ptr<f16>, #linear
+// GFX950: tt.dot
+// GFX950: scf.yield
 // CPU-LABEL: @indexed
 // CPU: ttg.local_dot
 // CPU-NOT: ttg.convert_layout

@@ -162,4 +162,25 @@ tt.func public @mask_again(%p: tensor<32x32x!tt.ptr<f32>, #row>, %columns: tenso
   }
   tt.return %r : tensor<32x32xf32, #row>
 }
+
+// A load that a store of an earlier iteration may have written for stays in the last stage, whatever its latency, and so
+// does the load whose address it holds.
+// CHECK-LABEL: @stored_index
+// CHECK: tt.load %arg0 {{.*}}loop.stage = 0 : i32
+// CHECK: tt.load %arg1 {{.*}}loop.stage = 1 : i32
+// CHECK: tt.load %{{[0-9]+}} {{.*}}loop.stage = 1 : i32
+// CHECK: tt.store {{.*}}loop.stage = 1 : i32
+tt.func public @stored_index(%arg0: !tt.ptr<i32>, %arg1: !tt.ptr<i32>, %arg2: !tt.ptr<i32>, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  scf.for %i = %c0 to %n step %c1 : i32 {
+    %x = tt.load %arg0 {tt.latency = 1 : i32} : !tt.ptr<i32>
+    %at = tt.load %arg1 {tt.latency = 1 : i32} : !tt.ptr<i32>
+    %p = tt.addptr %arg2, %at : !tt.ptr<i32>, i32
+    %y = tt.load %p {tt.latency = 1 : i32} : !tt.ptr<i32>
+    %s = arith.addi %x, %y : i32
+    tt.store %arg1, %s : !tt.ptr<i32>
+  }
+  tt.return
+}
 }

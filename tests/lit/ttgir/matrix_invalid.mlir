@@ -48,7 +48,7 @@
 // -----
 
 #b = #ttg.blocked<{sizePerThread = [1, 1], threadsPerWarp = [1, 32], warpsPerCTA = [4, 1], order = [1, 0]}>
-// expected-error @+1 {{dot_op needs a parent that is the layout of a matrix instruction's accumulators (nvidia_mma)}}
+// expected-error @+1 {{dot_op needs a parent that is the layout of a matrix instruction's accumulators (nvidia_mma, amd_mfma, amd_wmma)}}
 #x = #ttg.dot_op<{opIdx = 0, parent = #b}>
 
 // -----
@@ -162,7 +162,7 @@ tt.func @f(%a: tensor<16x16xf16>, %c: tensor<16x16xf32, #b>) {
 #b = #ttg.blocked<{sizePerThread = [1, 1], threadsPerWarp = [1, 32], warpsPerCTA = [4, 1], order = [1, 0]}>
 #mma = #ttg.nvidia_mma<{versionMajor = 2, versionMinor = 0, warpsPerCTA = [4, 1], instrShape = [16, 8]}>
 tt.func @f(%a: tensor<16x16xf16, #ttg.dot_op<{opIdx = 0, parent = #mma, kWidth = 2}>>, %b: tensor<16x16xf16, #b>, %c: tensor<16x16xf32, #mma>) {
-  // expected-error @+1 {{on a matrix instruction needs a and b with #ttg.dot_op of opIdx 0 and 1, one kWidth and the accumulators' #ttg.nvidia_mma of versionMajor 2 as parent}}
+  // expected-error @+1 {{on a matrix instruction needs a and b with #ttg.dot_op of opIdx 0 and 1, one kWidth and the accumulators' layout, of an instruction of one warp}}
   %0 = tt.dot %a, %b, %c : tensor<16x16xf16, #ttg.dot_op<{opIdx = 0, parent = #mma, kWidth = 2}>> * tensor<16x16xf16, #b> -> tensor<16x16xf32, #mma>
   tt.return
 }

@@ -88,7 +88,9 @@ struct wgmma_run {
                                                                         : c.swizzle == 32 ? 3
                                                                                           : 0),
         a(64 * k),
-        b(k * c.n), matrix{64, c.n, k, c.type, c.type, c.a == memory::n_major, c.b == memory::n_major, wgmma_site},
+        b(k * c.n),
+        matrix{64, c.n, k, c.type, c.type, c.a == memory::n_major, c.b == memory::n_major, tessera_unit_nvidia,
+               wgmma_site},
         access{32, bytes, 1, bytes, 0, {"kernel.cpp", 31, 1}} {
     numbers random;
     for (auto *list : {&a, &b})

@@ -136,8 +136,8 @@ template <class Element> void check_mma(fragments f, std::uint32_t type) {
         sums[i * 32 + lane] = word_of(c[at.row * 8 + at.column], integer);
     }
   }
-  tessera_cpu_matrix matrix{f.m, 8, f.k, type, type, 0, 0, {"", 0, 0}};
-  tessera_cpu_mma(&matrix, a_registers.data(), b_registers.data(), sums.data());
+  tessera_cpu_matrix matrix{f.m, 8, f.k, type, type, 0, 0, tessera_unit_nvidia, {"", 0, 0}};
+  tessera_cpu_mma(nullptr, &matrix, a_registers.data(), b_registers.data(), sums.data());
   for (unsigned lane = 0; lane < 32; ++lane)
     for (unsigned i = 0; i < f.m / 4; ++i) {
       place at = c_place(i, lane);

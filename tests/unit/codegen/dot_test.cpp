@@ -12,31 +12,22 @@
 #include <string>
 #include <vector>
 
-#include "small_floats.h"
+#include "kernel_text.h"
 
-#include <fmt/format.h>
-#include <tessera/codegen/compile.h>
 #include <tessera/error.h>
-#include <tessera/runtime/cpu_executor.h>
 
 using namespace tessera;
-using test::encode_small;
+using test::bytes_of;
+using test::compile_text;
+using test::encoded;
+using test::launch;
+using test::pointers;
 using test::value_of;
 
 namespace {
 
 const char *const every_target[] = {"cpu", "cpu:emulate=sm_80", "cpu:emulate=sm_90a", "cpu:emulate=gfx942",
                                     "cpu:emulate=gfx1100"};
-
-compiled_kernel compile_text(const std::string &text, const std::string &t, const char *last = "") {
-  ir_module module = parse_ir(text, "kernel.ttir");
-  return compile(module, parse_target(t), {}, last);
-}
-
-template <class... T> void launch(const compiled_kernel &kernel, unsigned programs, T... args) {
-  const void *pointers[] = {&args...};
-  cpu_kernel::load(kernel)->run({programs, 1, 1}, pointers);
-}
 
 // ---- numbers -------------------------------------------------------------------------------------------------------
 
@@ -211,23 +202,6 @@ struct dot_case {
   static constexpr const char *padded = "#ttg.padded_shared<[32:+4] {order = [1, 0], shape = [SHAPE]}>";
 };
 
-/// A pointer tile over a row-major matrix in the layout #NAME; values get the prefix NAME.
-std::string pointers(const char *name, const char *argument, const char *type, int rows, int columns) {
-  return fmt::format(R"(
-    %{0}r = tt.make_range {{start = 0 : i32, end = {3} : i32}} : tensor<{3}xi32, #ttg.slice<{{dim = 1, parent = #{0}}}>>
-    %{0}r1 = tt.expand_dims %{0}r {{axis = 1 : i32}} : tensor<{3}xi32, #ttg.slice<{{dim = 1, parent = #{0}}}>> -> tensor<{3}x1xi32, #{0}>
-    %{0}w = arith.constant dense<{4}> : tensor<{3}x1xi32, #{0}>
-    %{0}r2 = arith.muli %{0}r1, %{0}w : tensor<{3}x1xi32, #{0}>
-    %{0}r3 = tt.broadcast %{0}r2 : tensor<{3}x1xi32, #{0}> -> tensor<{3}x{4}xi32, #{0}>
-    %{0}c = tt.make_range {{start = 0 : i32, end = {4} : i32}} : tensor<{4}xi32, #ttg.slice<{{dim = 0, parent = #{0}}}>>
-    %{0}c1 = tt.expand_dims %{0}c {{axis = 0 : i32}} : tensor<{4}xi32, #ttg.slice<{{dim = 0, parent = #{0}}}>> -> tensor<1x{4}xi32, #{0}>
-    %{0}c2 = tt.broadcast %{0}c1 : tensor<1x{4}xi32, #{0}> -> tensor<{3}x{4}xi32, #{0}>
-    %{0}i = arith.addi %{0}r3, %{0}c2 : tensor<{3}x{4}xi32, #{0}>
-    %{0}s = tt.splat {1} : !tt.ptr<{2}> -> tensor<{3}x{4}x!tt.ptr<{2}>, #{0}>
-    %{0}p = tt.addptr %{0}s, %{0}i : tensor<{3}x{4}x!tt.ptr<{2}>, #{0}>, tensor<{3}x{4}xi32, #{0}>)",
-                     name, argument, type, rows, columns);
-}
-
 std::string dot_text(const dot_case &c, unsigned lanes, const char *target) {
   auto sized = [](std::string layout, int rows, int columns) {
     if (auto at = layout.find("SHAPE"); at != layout.npos)
@@ -257,20 +231,6 @@ module attributes {{"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = {1} : i32, "ttg.
                      lanes / 4, c.warps, c.acc, sized(c.a, c.m, c.k), sized(c.b, c.k, c.n), lanes, target, c.element,
                      c.sum, pointers("a", "%A", c.element, c.m, c.k), pointers("b", "%B", c.element, c.k, c.n),
                      pointers("acc", "%C", c.sum, c.m, c.n), c.m, c.n, c.k);
-}
-
-std::uint64_t encoded(std::string_view type, int value) { // small integers are exact in every type
-  auto bits = std::bit_cast<std::uint32_t>(float(value));
-  return type == "f16"        ? encode_small(value, 5, 10)
-         : type == "bf16"     ? bits >> 16
-         : type == "f8E4M3FN" ? encode_small(value, 4, 3)
-         : type == "f8E5M2"   ? encode_small(value, 5, 2)
-         : type == "f32"      ? bits
-         : type == "f64"      ? std::bit_cast<std::uint64_t>(double(value))
-                              : std::uint64_t(value);
-}
-std::size_t bytes_of(std::string_view type) {
-  return type == "f64" ? 8 : type == "f32" || type == "i32" ? 4 : type == "f16" || type == "bf16" ? 2 : 1;
 }
 
 void check_dot(const dot_case &c, const char *target) {

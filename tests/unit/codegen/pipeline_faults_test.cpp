@@ -149,7 +149,8 @@ void check_report(const std::string &text, const char *target, const char *expec
 } // namespace
 
 TEST_CASE("pipelined products are right, and clean") {
-  for (const char *target : {"cpu", "cpu:emulate=sm_80", "cpu:emulate=sm_90a", "cpu:emulate=gfx942"})
+  for (const char *target : {"cpu", "cpu:emulate=sm_80", "cpu:emulate=sm_90a", "cpu:emulate=gfx90a", "cpu:emulate=gfx942",
+                             "cpu:emulate=gfx950", "cpu:emulate=gfx1100", "cpu:emulate=gfx1201"})
     for (bool through_registers : {false, true}) {
       INFO(target);
       CHECK(run(product(through_registers), target, through_registers ? 2 : 1) == "");
@@ -157,7 +158,7 @@ TEST_CASE("pipelined products are right, and clean") {
 }
 
 TEST_CASE("a copy that is not waited for, or read without a barrier, is reported") {
-  for (const char *target : {"cpu:emulate=sm_80", "cpu:emulate=sm_90a"}) {
+  for (const char *target : {"cpu:emulate=sm_80", "cpu:emulate=sm_90a", "cpu:emulate=gfx950"}) {
     std::string text = ttgir_of(product(false), target);
     CHECK(run(text, target, 1) == "");
     std::size_t wait = in_loop(text, "ttg.async_wait");
@@ -168,7 +169,7 @@ TEST_CASE("a copy that is not waited for, or read without a barrier, is reported
 
 TEST_CASE("a copy into the buffer that is being read is reported") {
   // The copies of the loop go where its products read.
-  for (const char *target : {"cpu:emulate=sm_80", "cpu:emulate=sm_90a"}) {
+  for (const char *target : {"cpu:emulate=sm_80", "cpu:emulate=sm_90a", "cpu:emulate=gfx950"}) {
     std::string text = ttgir_of(product(false), target);
     std::size_t copy = in_loop(text, "ttg.async_copy_global_to_local");
     std::string slot = text.substr(text.find(", %", copy) + 2, text.find(" mask", copy) - text.find(", %", copy) - 2);

@@ -437,7 +437,7 @@ TEST_CASE("what is not made of ldmatrix's rows is refused") {
 namespace {
 
 /// Where wgmma looks for element (mn, k) of an operand, by the canonical layouts of the PTX ISA.
-uint64_t wgmmaAddress(const WgmmaOperand &operand, uint64_t start, unsigned mn, unsigned k, unsigned bytes) {
+uint64_t wgmmaAddress(const WarpGroupOperand &operand, uint64_t start, unsigned mn, unsigned k, unsigned bytes) {
   unsigned width = operand.swizzleBytes;
   uint64_t leading = operand.leadingBytes, stride = operand.strideBytes;
   if (width == 0) { // core matrices of 8 rows of 16 bytes, one row after the other
@@ -454,7 +454,7 @@ uint64_t wgmmaAddress(const WgmmaOperand &operand, uint64_t start, unsigned mn, 
 
 /// Every element of every instruction's operand is where wgmma looks for it.
 void checkWgmma(const LinearLayout &memory, unsigned kDim, unsigned extent, unsigned bytes) {
-  auto operand = planWgmmaOperand(memory, kDim, extent, bytes);
+  auto operand = planWarpGroupOperand(memory, kDim, extent, bytes);
   REQUIRE(operand);
   unsigned kElements = 32 / bytes;
   for (unsigned k0 = 0; k0 < memory.shape()[kDim]; k0 += kElements)
@@ -499,7 +499,7 @@ TEST_CASE("wgmma finds its operands in nvmma_shared buffers") {
                 CAPTURE(columns);
                 CAPTURE(extent);
                 checkWgmma(memory, kDim, extent, bytes);
-                auto operand = planWgmmaOperand(memory, kDim, extent, bytes);
+                auto operand = planWarpGroupOperand(memory, kDim, extent, bytes);
                 CHECK(operand->swizzleBytes == encoding.getSwizzlingByteWidth());
                 CHECK(operand->transposed == !kContiguous);
               }
@@ -511,17 +511,17 @@ TEST_CASE("strides of wgmma descriptors as the ISA's examples have them") {
   Context context;
   auto plan = [&](ArrayRef<int64_t> shape, unsigned swizzle, bool transposed, unsigned kDim, unsigned extent) {
     auto encoding = ttg::NvmmaSharedEncodingAttr::get(&context, swizzle, transposed, 16);
-    return *planWgmmaOperand(ttg::toLinearLayout(shape, encoding), kDim, extent, 2);
+    return *planWarpGroupOperand(ttg::toLinearLayout(shape, encoding), kDim, extent, 2);
   };
   // K-major, 128 bytes: eight rows are 1024 bytes; steps of k are 32 bytes, and the next block is all rows away.
-  WgmmaOperand a = plan({128, 128}, 128, false, 1, 64);
+  WarpGroupOperand a = plan({128, 128}, 128, false, 1, 64);
   CHECK(a.strideBytes == 1024);
   CHECK(a.startBytes({0, 16}) == 32);
   CHECK(a.startBytes({0, 48}) == 96);
   CHECK(a.startBytes({0, 64}) == 128 * 128);
   CHECK(a.startBytes({64, 0}) == 64 * 128);
   // MN-major, 64x256 (K x N): blocks of 64 columns are 64 rows of 128 bytes; eight rows of k are 1024 bytes.
-  WgmmaOperand b = plan({64, 256}, 128, false, 0, 256);
+  WarpGroupOperand b = plan({64, 256}, 128, false, 0, 256);
   CHECK(b.transposed);
   CHECK(b.leadingBytes == 64 * 128);
   CHECK(b.strideBytes == 1024);
@@ -534,7 +534,7 @@ TEST_CASE("wgmma without swizzle: core matrices one after the other") {
       columns({1, 4}, {{HwDim::Offset, {1, 2}}});
   LinearLayout memory = unit.times(rows).times(columns);
   checkWgmma(memory, 1, 64, 2);
-  auto operand = planWgmmaOperand(memory, 1, 64, 2);
+  auto operand = planWarpGroupOperand(memory, 1, 64, 2);
   CHECK(operand->swizzleBytes == 0);
   CHECK(operand->leadingBytes == 64 * 16);
   CHECK(operand->strideBytes == 128);
@@ -549,14 +549,14 @@ TEST_CASE("what wgmma cannot read is refused") {
     return ttg::toLinearLayout(
         {64, 64}, ttg::SwizzledSharedEncodingAttr::get(&context, vec, perPhase, maxPhase, ArrayRef<unsigned>{1, 0}));
   };
-  CHECK(planWgmmaOperand(swizzled(8, 1, 8), 1, 64, 2)); // the same memory as nvmma_shared's
-  CHECK(planWgmmaOperand(swizzled(1, 1, 1), 1, 64, 2) == std::nullopt);
-  CHECK(planWgmmaOperand(swizzled(8, 1, 4), 1, 64, 2) == std::nullopt);
-  CHECK(planWgmmaOperand(swizzled(4, 1, 8), 1, 64, 2) == std::nullopt);
+  CHECK(planWarpGroupOperand(swizzled(8, 1, 8), 1, 64, 2)); // the same memory as nvmma_shared's
+  CHECK(planWarpGroupOperand(swizzled(1, 1, 1), 1, 64, 2) == std::nullopt);
+  CHECK(planWarpGroupOperand(swizzled(8, 1, 4), 1, 64, 2) == std::nullopt);
+  CHECK(planWarpGroupOperand(swizzled(4, 1, 8), 1, 64, 2) == std::nullopt);
   LinearLayout memory = ttg::toLinearLayout({64, 64}, ttg::NvmmaSharedEncodingAttr::get(&context, 64, false, 8));
-  CHECK(planWgmmaOperand(memory, 1, 64, 1));
-  CHECK(planWgmmaOperand(memory, 0, 64, 1) == std::nullopt); // only 16-bit types are transposed
-  CHECK(planWgmmaOperand(memory, 1, 128, 1) == std::nullopt);
-  CHECK(planWgmmaOperand(memory, 1, 64, 8) == std::nullopt);
-  CHECK(planWgmmaOperand(memory, 2, 64, 1) == std::nullopt);
+  CHECK(planWarpGroupOperand(memory, 1, 64, 1));
+  CHECK(planWarpGroupOperand(memory, 0, 64, 1) == std::nullopt); // only 16-bit types are transposed
+  CHECK(planWarpGroupOperand(memory, 1, 128, 1) == std::nullopt);
+  CHECK(planWarpGroupOperand(memory, 1, 64, 8) == std::nullopt);
+  CHECK(planWarpGroupOperand(memory, 2, 64, 1) == std::nullopt);
 }

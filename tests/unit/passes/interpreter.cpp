@@ -135,7 +135,9 @@ Elements Interpreter::load(const Elements &address, Value mask, Value other, uns
     if (on)
       read.insert(address[k]);
     uint64_t hash = static_cast<uint64_t>(address[k]) * 0x9E3779B97F4A7C15u;
-    out[k] = on ? narrow(hash >> 58, bits) : other ? values[other][k] : 0;
+    auto written = stored.find(address[k]);
+    int64_t held = written == stored.end() ? narrow(hash >> 58, bits) : written->second;
+    out[k] = on ? held : other ? values[other][k] : 0;
   }
   return out;
 }

@@ -1,7 +1,7 @@
 #pragma once
 // A direct interpreter of integer and pointer ttir on the host: what the axis analysis claims is compared with the
 // values, and what a function stores before the passes with what it stores after them (encodings mean nothing here).
-// Memory that is read holds a hash of its address. Floats are computed with as if they were integers.
+// Memory holds a hash of its address until something is stored there. Floats are computed with as if they were integers.
 //
 // Shared memory consists of cells; a memdesc's elements are numbers of cells. Asynchronous copies arrive, and
 // asynchronous products read their buffers, when they are waited for and not earlier.

@@ -221,8 +221,7 @@ private:
 
   void addLoop(std::string init) {
     auto pa = tile(m, k, ptr(type), "#row"), pb = tile(k, n, ptr(type), "#row"), pd = tile(m, n, type, "#row");
-    bool extra = below(3) == 0, carry = below(3) == 0, exchange = below(3) == 0, products = below(8),
-         writes = below(12) == 0;
+    bool extra = below(3) == 0, carry = below(3) == 0, exchange = below(3) == 0, products = below(8);
     std::string step = fmt::format("%c{}", below(3) ? 1 : 2);
     std::string begin = below(3) ? "%c0" : "%begin", end = below(4) ? "%trips" : "%end";
     line("%begin = arith.constant {} : i32", below(2) ? -2 : 1);
@@ -234,6 +233,9 @@ private:
          "{}, i32, i32, i32, {}) : i32 {{",
          begin, end, step, init, accType(), accType(), pa, pb, pd);
     std::string acc = "%acc", other = "%other", x = "%x", y = "%y", e = "%e";
+    unsigned writes = below(8); // what the loop stores: 0 to 2 numbers, 3 tiles of what it loads, 4 indices
+    if (writes == 3 && below(2))
+      write("%e");
     if (carry) { // used, then replaced by what the next trip will use
       auto used = name("used");
       line("{} = arith.addf %e, %e : {}", used, pd);
@@ -288,16 +290,28 @@ private:
       x = "%y";
       y = below(2) ? up : below(2) ? "%x" : "%c5";
     }
-    if (writes) {
+    auto nc = name("nc");
+    line("{} = arith.addi %count, {} : i32", nc, below(2) ? "%c1" : "%x");
+    if (writes < 3) {
       auto at = name("w");
-      line("{} = tt.addptr %out, %count : {}, i32", at, ptr(sum));
+      line("{} = tt.addptr %out, {} : {}, i32", at, writes == 1 ? nc : "%count", ptr(sum));
       line("{0}f = arith.constant 3.0 : f32", at);
-      line("tt.store {0}, {0}f : {1}", at, ptr(sum));
+      if (writes == 2) { // in a branch
+        line("{0}c = arith.cmpi sgt, %i, %x : i32", at);
+        line("scf.if {0}c {{\ntt.store {0}, {0}f : {1}\n}}", at, ptr(sum));
+      } else {
+        line("tt.store {0}, {0}f : {1}", at, ptr(sum));
+      }
+    } else if (writes == 3) {
+      write(e);
+    } else if (writes == 4) {
+      auto at = name("w");
+      line("{} = tt.addptr %index, %count : !tt.ptr<i32>, i32", at);
+      line("tt.store {}, %c5 : !tt.ptr<i32>", at);
     }
-    auto na = name("na"), nb = name("nb"), nc = name("nc");
+    auto na = name("na"), nb = name("nb");
     line("{} = tt.addptr %p_a, %step_a : {}, {}", na, pa, offsets(m, k));
     line("{} = tt.addptr %p_b, %step_b : {}, {}", nb, pb, offsets(k, n));
-    line("{} = arith.addi %count, {} : i32", nc, below(2) ? "%c1" : "%x");
     line("scf.yield {}, {}, {}, {}, {}, {}, {}, {} : {}, {}, {}, {}, i32, i32, i32, {}", acc, other, na, nb, nc, x, y,
          e, accType(), accType(), pa, pb, pd);
     line("}} {}", below(2) ? fmt::format("{{tt.num_stages = {} : i32}}", 1 + below(5)) : "");
@@ -308,6 +322,12 @@ private:
       store("%x1", "", 3);
     if (below(3) == 0)
       store("%count1", "", 4);
+  }
+
+  /// Where loads of this trip or another read.
+  void write(std::string e) {
+    auto q = pointers("d", m, n, false);
+    line("tt.store {}, {} : {}", q, e, tile(m, n, ptr(type), "#row"));
   }
 
   /// At a place of its own.

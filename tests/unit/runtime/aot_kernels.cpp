@@ -23,4 +23,7 @@ TESSERA_EXPORT_KERNELS(out) {
     tl::store(y + tl::program_id(0), tl::sum(tl::load(x + tl::program_id(0) * 4 * c.block + col), 0) * by.to<double>());
   });
   out.add(row_sum.with_options({.num_warps = 4}), {.arguments = "x y by"});
+
+  out.add(copy.launched({.cooperative = true, .cluster = {2, 1, 1}}),
+          {.symbol = "copy_together", .specializations = {{0, 0}}});
 }

@@ -2,9 +2,14 @@
 #include "messages.h"
 #include "temporary_folder.h"
 
+#include <algorithm>
 #include <atomic>
+#include <cstdlib>
+#include <fcntl.h>
 #include <fstream>
+#include <pty.h>
 #include <thread>
+#include <unistd.h>
 
 #include <doctest/doctest.h>
 
@@ -111,6 +116,187 @@ TEST_SUITE("runtime.autotune") {
     }
   }
 
+  TEST_CASE_FIXTURE(tuner_test, "a candidate that needs too much shared memory is skipped, and disturbs nothing") {
+    struct tile {
+      int rows = 16;
+    };
+    // A matrix product takes its operands from shared memory: `rows` times 512 bytes of it. x is halved in place.
+    const auto flip = tl::kernel("flip", [](tl::ptr<tl::f16> x, tl::ptr<float> y, tile c) {
+      auto row = tl::arange(0, c.rows), k = tl::arange(0, 256), col = tl::arange(0, 16);
+      auto at = row[tl::all, tl::newaxis] * 256 + k[tl::newaxis, tl::all];
+      auto v = tl::load(x + at) * 0.5f;
+      tl::store(x + at, v);
+      auto ones = tl::zeros<tl::f16>({256, 16}) + 1.0f;
+      tl::store(y + row[tl::all, tl::newaxis] * 16 + col[tl::newaxis, tl::all], tl::dot(v, ones));
+    });
+    const device d = device::open("cpu:emulate=sm_80");
+    stream gpu(d);
+    tl::tuning<tile> t;
+    t.arguments = "x y", t.restore_value = "x";
+    t.warmup_ms = 0, t.measure_ms = 0.5, t.progress = false;
+    t.candidates = {{{.rows = 512}}, {{.rows = 16}}, {{.rows = 32}}};
+    const auto tuned = tl::autotune(flip, t);
+    device_buffer<tl::f16> x(d, std::vector<tl::f16>(512 * 256, tl::f16(8.0f)));
+    device_buffer<float> y(d, 512 * 16);
+    for (float want : {4.0f, 2.0f, 1.0f}) {
+      tuned(gpu, 1, x, y);
+      const auto got = x.to_host();
+      CHECK(float(got[0]) == want);
+      CHECK(float(got[16 * 256 - 1]) == want);
+      CHECK(float(got[32 * 256]) == 8.0f);
+      CHECK(y.to_host()[15 * 16] == 256 * want);
+    }
+    const auto report = tuned.tune(gpu, 1, x, y);
+    CHECK(contains(report.trials[0].skipped, "shared memory"));
+    CHECK(report.trials[1].measured());
+    t.candidates = {{{.rows = 512}}};
+    CHECK(contains(message_of([&] { tl::autotune(flip, t)(gpu, 1, x, y); }), "no candidate of kernel 'flip' can run"));
+    CHECK(float(x.to_host()[0]) == 1.0f);
+  }
+
+  TEST_CASE_FIXTURE(tuner_test, "what a hook throws ends the tuning with memory as it was, and the next call tunes") {
+    for (bool before : {true, false})
+      for (bool ours : {true, false}) {
+        auto t = quick("x n", "n", {{{.block = 128}}, {{.block = 256}}});
+        t.restore_value = "x";
+        int calls = 0, fail_at = 3;
+        auto hook = [&](const tl::candidate<config> &, const tuning_call &) {
+          if (++calls != fail_at)
+            return;
+          if (ours)
+            throw error(stage::launch, "the hook's");
+          throw std::runtime_error("the hook's");
+        };
+        (before ? t.before_run : t.after_run) = hook;
+        const auto tuned = tl::autotune(halve, t);
+        std::vector<float> x(1000, 1024.0f);
+        CHECK_THROWS_WITH(tuned(s, grid_for(1000), x, 1000), doctest::Contains("the hook's"));
+        CHECK(x == std::vector<float>(1000, 1024.0f));
+        tuned(s, grid_for(1000), x, 1000);
+        CHECK(x == std::vector<float>(1000, 512.0f));
+        new_process();
+        fs::remove_all(path);
+      }
+  }
+
+  TEST_CASE_FIXTURE(tuner_test, "a hook may use another tuned kernel, and is told where it uses the one being tuned") {
+    auto inner = quick("x y n", "n", {{{.block = 128}}, {{.block = 64}}});
+    const auto prepare = tl::autotune(twice, inner);
+    auto t = quick("x n", "n", {{{.block = 128}}, {{.block = 256}}});
+    const auto in = counting(100);
+    std::vector<float> out(100), x(1000, 1.0f);
+    t.before_run = [&](const tl::candidate<config> &, const tuning_call &) { prepare(s, grid_for(100), in, out, 100); };
+    tl::autotune(halve, t)(s, grid_for(1000), x, 1000);
+    CHECK(out[99] == 198.0f);
+
+    std::function<void()> again;
+    t.key = "";
+    t.before_run = [&](const tl::candidate<config> &, const tuning_call &) { again(); };
+    const auto itself = tl::autotune(halve, t);
+    again = [&] { itself(s, grid_for(1000), x, 1000); };
+    CHECK(contains(message_of([&] { itself(s, grid_for(1000), x, 1000); }),
+                   "kernel 'halve' is called for a key that it is being tuned for"));
+  }
+
+  TEST_CASE_FIXTURE(tuner_test, "a lambda that throws for some candidates does not spoil the others") {
+    const auto picky = tl::kernel("picky", [](tl::ptr<const float> x, tl::ptr<float> y, tl::val<tl::i32> n, config c) {
+      if (c.block == 64)
+        throw std::runtime_error("not 64");
+      if (c.block == 32)
+        throw 32;
+      auto at = tl::program_id(0) * c.block + tl::arange(0, c.block);
+      tl::store(y + at, tl::load(x + at, at < n) * 2.0f, at < n);
+    });
+    const auto x = counting(100);
+    std::vector<float> y(100);
+    const auto tuned = tl::autotune(
+        picky, quick("x y n", "n", {{{.block = 64}}, {{.block = 32}}, {{.block = 128}}, {{.block = 100}}}));
+    for (bool from_cache : {false, true}) {
+      const auto report =
+          (from_cache
+               ? tl::autotune(
+                     picky, quick("x y n", "n", {{{.block = 64}}, {{.block = 32}}, {{.block = 128}}, {{.block = 100}}}))
+               : tuned)
+              .tune(s, grid_for(100), x, y, 100);
+      CHECK(report.from_cache == from_cache);
+      CHECK(report.best == 2);
+      CHECK(report.trials[0].skipped == "its lambda throws: not 64");
+      CHECK(report.trials[1].skipped == "its lambda throws");
+      CHECK(contains(report.trials[3].skipped, "power"));
+    }
+  }
+
+  TEST_CASE_FIXTURE(tuner_test, "a bar on a terminal, no wider than it is, and two lines elsewhere") {
+    /// What tuning writes to a standard error that is `file`, read from `from`.
+    auto shown = [&](int file, int from) {
+      auto t = quick("x y n", "n", {{{.block = 128}}, {{.block = 256}}});
+      t.progress = true;
+      const auto x = counting(300);
+      std::vector<float> y(300);
+      const int before = dup(2);
+      dup2(file, 2);
+      tl::autotune(twice, t)(s, grid_for(300), x, y, 300);
+      fflush(stderr);
+      dup2(before, 2);
+      close(before);
+      std::string text;
+      char part[4096];
+      fcntl(from, F_SETFL, O_NONBLOCK);
+      for (long n; (n = read(from, part, sizeof part)) > 0;)
+        text.append(part, std::size_t(n));
+      return text;
+    };
+    const char *quiet = std::getenv("TESSERA_AUTOTUNE_PROGRESS");
+    if (quiet && std::string_view(quiet) == "0")
+      return;
+    int master = -1, terminal = -1, ends[2];
+    const winsize small{.ws_row = 10, .ws_col = 50, .ws_xpixel = 0, .ws_ypixel = 0};
+    REQUIRE(openpty(&master, &terminal, nullptr, nullptr, &small) == 0);
+    const auto bar = shown(terminal, master);
+    CHECK(contains(bar, "\r\033[K############............ 1/2 compiling twice for"));
+    CHECK(contains(bar, " 1/2 measuring twice for"));
+    for (std::size_t at = 0; (at = bar.find("\r\033[K", at)) != bar.npos;) {
+      const auto end = bar.find('\r', at += 4);
+      if (bar.compare(at, 8, "tessera:") != 0) // the last line stays, and may be broken
+        CHECK(std::min(end, bar.size()) - at < 50);
+    }
+    CHECK(contains(bar, "tessera: tuned twice for n=300: block="));
+    close(master), close(terminal);
+
+    new_process();
+    fs::remove_all(path);
+    REQUIRE(pipe(ends) == 0);
+    const auto lines = shown(ends[1], ends[0]);
+    CHECK(lines.starts_with("tessera: tuning twice for n=300: 2 candidates on "));
+    CHECK(contains(lines, "\ntessera: tuned twice for n=300: block="));
+    CHECK(std::ranges::count(lines, '\n') == 2);
+    CHECK_FALSE(contains(lines, "\r"));
+    close(ends[0]), close(ends[1]);
+  }
+
+  TEST_CASE_FIXTURE(tuner_test, "where pruning leaves nothing, the error gives its reasons") {
+    auto t = quick("x n", "n", {{{.block = 128}}, {{.block = 256}}});
+    t.skip = [](const tl::candidate<config> &c, const tuning_call &) { return c.config.block == 128 ? "no" : "never"; };
+    std::vector<float> x(1000, 3.0f);
+    const auto text = message_of([&] { tl::autotune(halve, t)(s, grid_for(1000), x, 1000); });
+    CHECK(contains(text, "no candidate of kernel 'halve' can run for n=1000:"));
+    CHECK(contains(text, "block=128, repeat=1, even=false: no"));
+    CHECK(contains(text, "block=256, repeat=1, even=false: never"));
+    CHECK(x[0] == 3.0f);
+  }
+
+  TEST_CASE_FIXTURE(tuner_test, "a model may have no opinion, and may keep none") {
+    auto t = quick("x n", "n", {{{.block = 32}}, {{.block = 64}}, {{.block = 128}}, {{.block = 256}}});
+    t.model = [](const tl::candidate<config> &c, const tuning_call &) {
+      return c.config.block == 128 ? 1 : std::numeric_limits<double>::quiet_NaN();
+    };
+    t.model_keeps = 0; // one at least
+    std::vector<float> x(1000, 3.0f);
+    const auto report = tl::autotune(halve, t).tune(s, grid_for(1000), x, 1000);
+    CHECK(report.best == 2);
+    CHECK(std::ranges::count_if(report.trials, [](auto &trial) { return trial.measured(); }) == 1);
+  }
+
   TEST_CASE_FIXTURE(tuner_test, "where no candidate can run, the error names each reason, and nothing is changed") {
     auto t = quick("x n", "n", {broken, {{.block = 1024}, {.num_warps = 5}}});
     t.restore_value = "x";
@@ -138,6 +324,14 @@ TEST_SUITE("runtime.autotune") {
     CHECK(out == x);
     tuned(s, grid_for(300), x, out, 300); // later calls do what the kernel does
     CHECK(out[7] == 14.0f);
+    // The same where the result was found on disk.
+    new_process();
+    const auto later = tl::autotune(accumulate, t);
+    later(s, grid_for(300), x, out, 300);
+    CHECK(out == x);
+    later(s, grid_for(300), x, out, 300);
+    CHECK(out[7] == 14.0f);
+    CHECK(later.tune(s, grid_for(300), x, out, 300).from_cache);
   }
 
   TEST_CASE_FIXTURE(tuner_test, "memory of unknown size cannot be put back") {
@@ -277,6 +471,20 @@ TEST_SUITE("runtime.autotune") {
     CHECK(report.trials[0].measured());
     CHECK(report.trials[1].config == "block=128, repeat=1, even=false");
     CHECK(contains(report.table(), "measured by an earlier process"));
+
+    // Entries that are whole, but no report.
+    disk_cache folder(path.string());
+    for (const char *bad :
+         {"", "{}", "[1]", "{\"trials\": [1, 2], \"best\": 0}", "{\"trials\": [{}, {}], \"best\": \"x\"}",
+          "{\"trials\": [{\"config\": 1}, {\"config\": 2}], \"best\": 1}",
+          "{\"trials\": [{\"config\": \"block=64, repeat=1, even=false\"}, {\"config\": \"block=128, repeat=1, "
+          "even=false\", \"median_ms\": \"fast\"}], \"best\": 1}"}) {
+      for (auto &e : folder.list())
+        if (e.kind == "tuning")
+          CHECK(folder.store(cache_key(e.kind, e.key_text), bad) == 0);
+      CHECK_FALSE(from_cache(twice, two, 1000, cpu));
+      CHECK(from_cache(twice, two, 1000, cpu));
+    }
 
     for (auto &f : fs::recursive_directory_iterator(path))
       if (f.path().extension() == ".tuning")

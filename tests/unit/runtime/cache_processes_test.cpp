@@ -165,6 +165,12 @@ TEST_SUITE("runtime.cache_processes") {
     CHECK(has(tool({"clear"}).first, "4 entries removed"));
     CHECK(has(tool({"list"}).first, "0 entries"));
     CHECK(tool({"frobnicate"}).second != 0);
+    CHECK(tool({"clear", "--unused-for=-1"}).second != 0); // not: all
+    CHECK(tool({"clear", "--unused-for=nan"}).second != 0);
+    CHECK(has(tool({"list", "--folder=" + logs.string()}).first, "0 entries, 0 B in " + logs.string()));
+    CHECK(has(tool({"list", "--folder=/dev/null"}).first, "cannot be read: Not a directory"));
+    CHECK(tool({"clear", "--folder=/dev/null"}).second == 2);
+    CHECK(has(tool({"list", "--folder=" + (path / "later").string()}).first, "0 entries"));
   }
 
   TEST_CASE_FIXTURE(workplace, "many processes start at once, some are killed, entries are damaged in between") {

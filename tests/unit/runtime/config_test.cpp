@@ -4,6 +4,7 @@
 #include <cstring>
 #include <limits>
 #include <string>
+#include <vector>
 
 #include <doctest/doctest.h>
 
@@ -36,6 +37,15 @@ struct nested {
   std::array<float, 3> weights{1, 2, 3};
   int tiles[2] = {4, 5};
   bool on = false;
+};
+struct arrays {
+  float a[2] = {1, 2};
+  double b[2][2] = {};
+};
+struct lists {
+  std::vector<double> v;
+  std::vector<bool> b = {};
+  std::string s = {};
 };
 struct by_operator {
   std::string name;
@@ -98,6 +108,15 @@ TEST_SUITE("runtime.config") {
     const float nan = std::numeric_limits<float>::quiet_NaN();
     CHECK(same(mixed{.scale = nan}, mixed{.scale = nan}));
     CHECK_FALSE(same(mixed{.scale = 0.0f}, mixed{.scale = -0.0f}));
+    CHECK(same(nested{{}, {nan, 2, 3}}, nested{{}, {nan, 2, 3}}));
+    CHECK_FALSE(same(nested{{}, {0.0f, 2, 3}}, nested{{}, {-0.0f, 2, 3}}));
+    CHECK(same(arrays{{nan, 1}, {{1, 2}, {3, 4}}}, arrays{{nan, 1}, {{1, 2}, {3, 4}}}));
+    CHECK_FALSE(same(arrays{{0.0f, 1}, {}}, arrays{{-0.0f, 1}, {}}));
+    CHECK_FALSE(same(arrays{{}, {{1, 2}, {3, 4}}}, arrays{{}, {{1, 2}, {3, 5}}}));
+    CHECK_FALSE(same(lists{{1, 0}}, lists{{1, -0.0}}));
+    CHECK_FALSE(same(lists{{1}}, lists{{1, 2}}));
+    CHECK_FALSE(same(lists{{1}, {true}}, lists{{1}, {false}}));
+    CHECK(same(lists{{1}, {true, false}, "x"}, lists{{1}, {true, false}, "x"}));
   }
 
   TEST_CASE("hashes spread") {

@@ -1,5 +1,6 @@
 // The CUDA device against the fake driver: what is called, what is passed, and what happens when the driver says no.
 // A program of its own, since the driver is opened once per process.
+#include "allocation_counter.h"
 #include "messages.h"
 #include "temporary_folder.h"
 
@@ -14,21 +15,10 @@
 
 #include <tessera/tessera.h>
 
-#include "fake_cuda.h"
+#include "fake_gpu.h"
 
 namespace tl = tessera::tl;
 using namespace tessera;
-
-// Counts what this thread allocates, to see that a warm launch allocates nothing.
-static thread_local std::size_t allocations = 0;
-[[gnu::noinline]] void *operator new(std::size_t n) {
-  ++allocations;
-  if (void *p = std::malloc(n))
-    return p;
-  throw std::bad_alloc();
-}
-[[gnu::noinline]] void operator delete(void *p) noexcept { std::free(p); }
-[[gnu::noinline]] void operator delete(void *p, std::size_t) noexcept { std::free(p); }
 
 namespace {
 
@@ -50,15 +40,18 @@ template <class T> T value(const std::vector<unsigned char> &bytes) {
 }
 
 struct clean {
-  clean() { fake_cuda::reset(); }
-  ~clean() { fake_cuda::reset(); }
+  clean() { fake_cuda().reset(); }
+  ~clean() {
+    CHECK(fake_cuda().refusals() == std::vector<std::string>());
+    fake_cuda().reset();
+  }
 };
 
 } // namespace
 
 TEST_CASE_FIXTURE(clean, "devices are listed with their architecture") {
   auto all = device::all();
-  REQUIRE(all.size() == fake_cuda::num_devices + 1);
+  REQUIRE(all.size() == fake_gpu::cuda_devices + 1);
   CHECK(all[0].name() == "Fake H200");
   CHECK(all[0].target().str() == "cuda:sm_90a");
   CHECK(all[1].target().str() == "cuda:sm_80");
@@ -78,7 +71,7 @@ TEST_CASE_FIXTURE(clean, "devices are listed with their architecture") {
 
 TEST_CASE_FIXTURE(clean, "memory is copied, filled, and given back") {
   auto gpu = device::cuda(0);
-  const int before = fake_cuda::allocations_alive();
+  const int before = fake_cuda().allocations_alive();
   {
     std::vector<float> host{1, 2, 3, 4, 5, 6, 7};
     device_buffer<float> b(gpu, host);
@@ -104,14 +97,14 @@ TEST_CASE_FIXTURE(clean, "memory is copied, filled, and given back") {
     filled(std::uint8_t(7)), filled(std::uint16_t(0x1234)), filled(3.5f), filled(0.1), filled(1.0),
         filled(std::array<char, 3>{1, 2, 3});
   }
-  CHECK(fake_cuda::allocations_alive() == before);
+  CHECK(fake_cuda().allocations_alive() == before);
 }
 
 TEST_CASE_FIXTURE(clean, "memory that does not suffice is an error, and the next allocation works") {
   auto gpu = device::cuda(0);
-  for (std::size_t bytes : {fake_cuda::memory_bytes + 1, SIZE_MAX})
+  for (std::size_t bytes : {fake_gpu::memory_bytes + 1, SIZE_MAX})
     CHECK(contains(message_of([&] { device_buffer<char>(gpu, bytes); }), "out of memory: "));
-  device_buffer<char> most(gpu, fake_cuda::memory_bytes - (1 << 20));
+  device_buffer<char> most(gpu, fake_gpu::memory_bytes - (1 << 20));
   auto text = message_of([&] { device_buffer<char>(gpu, 2 << 20); });
   CHECK(contains(
       text,
@@ -132,7 +125,7 @@ TEST_CASE_FIXTURE(clean, "a launch passes grid, block, stream and exactly the pa
       },
       x, y, 1000);
   copy(s, 1, x, y, 1);
-  auto launches = fake_cuda::launches();
+  auto launches = fake_cuda().launches();
   REQUIRE(launches.size() == 2);
   auto &a = launches[0];
   CHECK(a.kernel == "copy");
@@ -163,7 +156,7 @@ TEST_CASE_FIXTURE(clean, "scalars of every width arrive") {
     tl::store(o + 5, f.to<double>());
   });
   all(s, 1, -3, 42.0f, out, 0.1, 1.5f, -5000000000, 0.1f);
-  auto launches = fake_cuda::launches();
+  auto launches = fake_cuda().launches();
   REQUIRE(launches.size() == 1);
   auto &p = launches[0].params;
   REQUIRE(p.size() == 7);
@@ -187,21 +180,21 @@ TEST_CASE_FIXTURE(clean, "a warm launch asks the driver for nothing but the laun
         s, [](const config &c) { return 4096 / c.block; }, x, raw, 4096);
   };
   launch();
-  fake_cuda::reset();
+  fake_cuda().reset();
   const std::size_t before = allocations; // the fake, which records launches, has an allocator of its own
   launch();
   CHECK(allocations == before);
-  auto calls = fake_cuda::calls();
+  auto calls = fake_cuda().calls();
   CHECK(calls["cuLaunchKernel"] == 1);
   CHECK(calls["cuCtxGetCurrent"] == 1);
   CHECK(calls["cuCtxPushCurrent"] <= 1); // no context is current on this thread
   CHECK(calls["cuPointerGetAttributes"] == 0);
   CHECK(calls["cuModuleLoadData"] == 0);
 
-  fake_cuda::reset();
+  fake_cuda().reset();
   copy.with({.block = 1024})(s, 0, x, raw, 4096);
-  CHECK(fake_cuda::total_calls() == 0);
-  fake_cuda::fail_next("cuLaunchKernel", 701);
+  CHECK(fake_cuda().total_calls() == 0);
+  fake_cuda().fail_next("cuLaunchKernel", 701);
   CHECK(contains(message_of(launch), "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES"));
   CHECK_NOTHROW(launch());
 }
@@ -225,8 +218,8 @@ TEST_CASE_FIXTURE(clean, "threads without a current context launch; the same spe
   for (auto &t : threads)
     t.join();
   CHECK(failed == 0);
-  CHECK(fake_cuda::calls()["cuModuleLoadData"] == 1);
-  CHECK(fake_cuda::launches().size() == 400);
+  CHECK(fake_cuda().calls()["cuModuleLoadData"] == 1);
+  CHECK(fake_cuda().launches().size() == 400);
 }
 
 TEST_CASE_FIXTURE(clean, "host memory given to a GPU kernel is refused, and the next launch works") {
@@ -245,9 +238,9 @@ TEST_CASE_FIXTURE(clean, "host memory given to a GPU kernel is refused, and the 
                  "argument 1 of kernel 'copy' is a buffer of cpu, the stream is of cuda:sm_90a"));
   CHECK(
       contains(message_of([&] { copy(stream(device::cpu()), 1, x.data(), on_cpu, 256); }), "memory of a CUDA device"));
-  CHECK(fake_cuda::launches().size() == 1);
+  CHECK(fake_cuda().launches().size() == 1);
   copy(s, 1, x.data(), y.data() + 1, 255);
-  CHECK(fake_cuda::launches().size() == 2);
+  CHECK(fake_cuda().launches().size() == 2);
 }
 
 TEST_CASE_FIXTURE(clean, "an address is looked up once, and again after memory was freed") {
@@ -261,10 +254,10 @@ TEST_CASE_FIXTURE(clean, "an address is looked up once, and again after memory w
     freed = x.data();
     for (int i = 0; i < 10; ++i)
       copy(s, 1, freed + i, y, 246);
-    CHECK(fake_cuda::calls()["cuPointerGetAttributes"] <= 2); // once, or again where the allocation crosses 2 MiB
+    CHECK(fake_cuda().calls()["cuPointerGetAttributes"] <= 2); // once, or again where the allocation crosses 2 MiB
   }
   CHECK(contains(message_of([&] { copy(s, 1, freed, y, 256); }), "not memory of a GPU"));
-  auto other = reinterpret_cast<float *>(fake_cuda::memory_of(1, 1024));
+  auto other = reinterpret_cast<float *>(fake_cuda().memory_of(1, 1024));
   CHECK(contains(message_of([&] { copy(s, 1, other, y, 256); }), "is memory of cuda:1, which cuda:0 cannot reach"));
 }
 
@@ -273,16 +266,16 @@ TEST_CASE_FIXTURE(clean, "PTX that the driver refuses is an error with the drive
   stream s(gpu);
   device_buffer<float> x(gpu, 256), y(gpu, 256);
   auto copy = make_copy("refused");
-  fake_cuda::fail_next("cuLinkAddData", 218);
+  fake_cuda().fail_next("cuLinkAddData", 218);
   auto text = message_of([&] { copy(s, 1, x, y, 256); });
   CHECK(contains(text, "assemble error: the driver (CUDA 13.0) refused the PTX of kernel 'refused' for cuda:sm_90a: "
                        "CUDA_ERROR_INVALID_PTX"));
   CHECK(contains(text, "line 9; error   : Unexpected instruction types"));
-  fake_cuda::fail_next("cuLinkAddData", 222);
+  fake_cuda().fail_next("cuLinkAddData", 222);
   CHECK(contains(message_of([&] { copy(s, 1, x, y, 256); }), "install a newer driver"));
-  CHECK(fake_cuda::launches().empty());
+  CHECK(fake_cuda().launches().empty());
   copy(s, 1, x, y, 256);
-  CHECK(fake_cuda::launches().size() == 1);
+  CHECK(fake_cuda().launches().size() == 1);
 }
 
 TEST_CASE_FIXTURE(clean, "the handle knows what the driver made") {
@@ -300,7 +293,7 @@ TEST_CASE_FIXTURE(clean, "a fault of a kernel is reported when the stream is wai
   stream s(gpu);
   device_buffer<float> x(gpu, 256);
   make_copy("last_one")(s, 1, x, x, 256);
-  fake_cuda::fail_next("cuStreamSynchronize", 700, true);
+  fake_cuda().fail_next("cuStreamSynchronize", 700, true);
   auto text = message_of([&] { s.synchronize(); });
   CHECK(contains(text, "execute error: a kernel read or wrote memory outside every allocation"));
   CHECK(contains(text, "CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered), found while waiting for "
@@ -310,14 +303,14 @@ TEST_CASE_FIXTURE(clean, "a fault of a kernel is reported when the stream is wai
 
 TEST_CASE_FIXTURE(clean, "a kernel's code is unloaded with the last handle to the kernel") {
   auto gpu = device::cuda(0);
-  const int before = fake_cuda::modules_alive();
+  const int before = fake_cuda().modules_alive();
   {
     auto copy = make_copy();
     auto same = copy.with({.block = 64});
     same.compile(gpu);
-    CHECK(fake_cuda::modules_alive() == before + 1);
+    CHECK(fake_cuda().modules_alive() == before + 1);
   }
-  CHECK(fake_cuda::modules_alive() == before);
+  CHECK(fake_cuda().modules_alive() == before);
 }
 
 TEST_CASE_FIXTURE(clean, "grids beyond the device's limits never reach the driver") {
@@ -327,12 +320,12 @@ TEST_CASE_FIXTURE(clean, "grids beyond the device's limits never reach the drive
   auto copy = make_copy();
   copy(s, {16384, 16384, 16}, x, y, 256); // the 32-bit product is 0
   copy(s, {2147483647, 2, 1}, x, y, 256);
-  CHECK(fake_cuda::launches().size() == 2);
+  CHECK(fake_cuda().launches().size() == 2);
   CHECK(contains(message_of([&] {
                    copy(s, {65536, 65536, 1}, x, y, 256);
                  }),
                  "at most (2147483647, 65535, 65535) programs"));
-  CHECK(fake_cuda::launches().size() == 2);
+  CHECK(fake_cuda().launches().size() == 2);
 }
 
 TEST_CASE_FIXTURE(clean, "more than 48 KiB of shared memory are asked for") {
@@ -345,10 +338,10 @@ TEST_CASE_FIXTURE(clean, "more than 48 KiB of shared memory are asked for") {
     tl::store(y + col[tl::all, tl::newaxis] * 128 + row[tl::newaxis, tl::all], tl::trans(tile));
   });
   transpose(s, 1, x, y);
-  auto launches = fake_cuda::launches();
+  auto launches = fake_cuda().launches();
   REQUIRE(launches.size() == 1);
   CHECK(launches[0].shared_bytes > 48 * 1024); // the fake refuses what the function's attribute does not allow
-  CHECK(fake_cuda::dynamic_shared_limit() == int(launches[0].shared_bytes));
+  CHECK(fake_cuda().dynamic_shared_limit() == int(launches[0].shared_bytes));
   CHECK(transpose.compile(gpu).shared_bytes() == launches[0].shared_bytes);
 }
 
@@ -358,12 +351,12 @@ TEST_CASE_FIXTURE(clean, "existing streams are used") {
   auto wrapped = stream::from_native(gpu, own.native());
   device_buffer<float> x(gpu, 256), y(gpu, 256);
   make_copy()(wrapped, 1, x, y, 256);
-  CHECK(fake_cuda::launches().back().stream == own.native());
+  CHECK(fake_cuda().launches().back().stream == own.native());
   stream second(device::cuda(1));
   CHECK(stream::from_native(second.native()).device() == device::cuda(1));
   CHECK(contains(message_of([] { stream::from_native(nullptr); }), "name the device"));
   make_copy()(stream::default_of(gpu), 1, x, y, 256);
-  CHECK(fake_cuda::launches().back().stream == nullptr);
+  CHECK(fake_cuda().launches().back().stream == nullptr);
 }
 
 TEST_CASE_FIXTURE(clean, "bench uses the device's events") {
@@ -380,24 +373,24 @@ TEST_CASE_FIXTURE(
   device_buffer<float> x(gpu, 256), y(gpu, 256);
   auto copy = make_copy("captured"), cold = make_copy("cold");
   copy.prepare(s, x, y, 256);
-  fake_cuda::begin_capture(s.native());
+  fake_cuda().begin_capture(s.native());
   copy(s, 1, x, y, 256);
   copy(s, 2, y, x, 256);
   copy(other, 3, x, y, 256); // not part of it
   CHECK(contains(message_of([&] { cold(s, 1, x, y, 256); }),
                  "A stream is being captured into a graph: compile and load with "
                  "kernel.prepare"));
-  const auto graph = fake_cuda::end_capture();
+  const auto graph = fake_cuda().end_capture();
   REQUIRE(graph.size() == 2);
   CHECK(graph[0].grid[0] == 1);
   CHECK(graph[1].grid[0] == 2);
   CHECK(value<float *>(graph[1].params[0]) == y.data());
-  CHECK(fake_cuda::launches().size() == 1);
-  fake_cuda::replay(graph);
-  fake_cuda::replay(graph);
-  CHECK(fake_cuda::launches().size() == 5);
+  CHECK(fake_cuda().launches().size() == 1);
+  fake_cuda().replay(graph);
+  fake_cuda().replay(graph);
+  CHECK(fake_cuda().launches().size() == 5);
   cold(s, 1, x, y, 256);
-  CHECK(fake_cuda::launches().size() == 6);
+  CHECK(fake_cuda().launches().size() == 6);
 }
 
 TEST_CASE_FIXTURE(clean, "cooperative launches and clusters reach the driver as such") {
@@ -409,7 +402,7 @@ TEST_CASE_FIXTURE(clean, "cooperative launches and clusters reach the driver as 
   copy.launched({.cooperative = true})(s, 132, x, y, 256);
   copy.launched({.cooperative = true, .cluster = {4, 2, 2}})(s, {8, 2, 2}, x, y, 256);
   copy(s, 1, x, y, 256);
-  auto l = fake_cuda::launches();
+  auto l = fake_cuda().launches();
   REQUIRE(l.size() == 4);
   CHECK(l[0].cluster[0] == 2);
   CHECK_FALSE(l[0].cooperative);
@@ -418,8 +411,8 @@ TEST_CASE_FIXTURE(clean, "cooperative launches and clusters reach the driver as 
   CHECK(l[2].cooperative);
   CHECK(l[2].cluster[2] == 2);
   CHECK_FALSE(l[3].cooperative);
-  CHECK(fake_cuda::calls()["cuModuleLoadData"] == 1);
-  CHECK(fake_cuda::calls()["cuLaunchKernelEx"] == 3);
+  CHECK(fake_cuda().calls()["cuModuleLoadData"] == 1);
+  CHECK(fake_cuda().calls()["cuLaunchKernelEx"] == 3);
 
   CHECK(contains(message_of([&] {
                    copy.launched({.cluster = {2, 1, 1}})(s, 3, x, y, 256);
@@ -457,11 +450,49 @@ TEST_CASE_FIXTURE(clean, "hooks see every launch, and cost nothing when they are
                         },
                     .after = [&](const launch_info &) { log.push_back("done"); }});
   copy(s, 3, x, y, 256);
-  fake_cuda::fail_next("cuLaunchKernel", 701);
+  fake_cuda().fail_next("cuLaunchKernel", 701);
   CHECK_THROWS_AS(copy(s, 4, x, y, 256), error);
   set_launch_hooks({});
   copy(s, 5, x, y, 256);
   CHECK(log == std::vector<std::string>{"hooked 3", "done", "hooked 4", "done"});
+}
+
+TEST_CASE_FIXTURE(clean, "what a hook throws comes out of the launch, and the next launch works") {
+  auto gpu = device::cuda(0);
+  stream s(gpu);
+  device_buffer<float> x(gpu, 256), y(gpu, 256);
+  auto copy = make_copy("hooked_badly");
+  copy(s, 1, x, y, 256);
+  set_launch_hooks({.before = [](const launch_info &) { throw std::runtime_error("mine"); }});
+  CHECK_THROWS_WITH(copy(s, 2, x, y, 256), "mine");
+  set_launch_hooks({.after = [](const launch_info &) { throw std::runtime_error("mine"); }});
+  CHECK_THROWS_WITH(copy(s, 3, x, y, 256), "mine");
+  fake_cuda().fail_next("cuLaunchKernel", 701);
+  CHECK_THROWS_WITH(copy(s, 4, x, y, 256), "mine");
+  set_launch_hooks({});
+  copy(s, 5, x, y, 256);
+  std::vector<unsigned> grids;
+  for (auto &l : fake_cuda().launches())
+    grids.push_back(l.grid[0]);
+  CHECK(grids == std::vector<unsigned>{1, 3, 5});
+}
+
+TEST_CASE_FIXTURE(clean, "trial runs of the autotuner are launched as the kernel is") {
+  auto gpu = device::cuda(0);
+  stream s(gpu);
+  device_buffer<float> x(gpu, 256), y(gpu, 256);
+  tl::tuning<config> t;
+  t.arguments = "x y n";
+  t.candidates = {{{.block = 128}}, {{.block = 256}}};
+  t.warmup_ms = 0, t.measure_ms = 0.1, t.progress = false;
+  const auto tuned = tl::autotune(make_copy("tuned").launched({.cooperative = true, .cluster = {2, 1, 1}}), t);
+  tuned(s, 2, x, y, 256);
+  const auto all = fake_cuda().launches();
+  CHECK(all.size() > 6);
+  for (auto &l : all) {
+    CHECK(l.cooperative);
+    CHECK(l.cluster[0] == 2);
+  }
 }
 
 TEST_CASE_FIXTURE(clean, "NVTX ranges") { // run by itself, with TESSERA_NVTX
@@ -476,7 +507,7 @@ TEST_CASE_FIXTURE(clean, "NVTX ranges") { // run by itself, with TESSERA_NVTX
   copy(s, 3, x, y, 256);
   set_launch_hooks({});
   copy(s, 3, x, y, 256);
-  CHECK(fake_cuda::nvtx_log() == std::vector<std::string>{"ranged", "", "ranged", "", "ranged", ""});
+  CHECK(fake_cuda().nvtx_log() == std::vector<std::string>{"ranged", "", "ranged", "", "ranged", ""});
 }
 
 TEST_CASE_FIXTURE(clean, "machine code that the driver made is cached; what it refuses later is made again") {
@@ -494,17 +525,17 @@ TEST_CASE_FIXTURE(clean, "machine code that the driver made is cached; what it r
     return cache_statistics();
   };
   CHECK(launch(gpu).compiled == 1);
-  CHECK(fake_cuda::calls()["cuLinkCreate"] == 1);
+  CHECK(fake_cuda().calls()["cuLinkCreate"] == 1);
   CHECK(launch(gpu).disk_hits == 1);
-  CHECK(fake_cuda::calls()["cuLinkCreate"] == 1);          // the driver's result was in the cache
+  CHECK(fake_cuda().calls()["cuLinkCreate"] == 1);          // the driver's result was in the cache
   CHECK(launch(device::cuda(1)).compiled == 1);            // another GPU
   CHECK(launch(device::open("cuda:sm_80")).compiled == 1); // its code, made by the driver for this GPU
 
-  fake_cuda::fail_next("cuModuleLoadData", 200);
+  fake_cuda().fail_next("cuModuleLoadData", 200);
   const auto counts = launch(gpu);
   CHECK(counts.disk_hits == 1);
   CHECK(counts.compiled == 1);
   CHECK(launch(gpu).disk_hits == 1); // stored again
-  CHECK(fake_cuda::launches().size() == 6);
+  CHECK(fake_cuda().launches().size() == 6);
   set_cache(before);
 }

@@ -1,5 +1,5 @@
-// The CPU device, launches on it, and what is said where something is missing or wrong. TESSERA_LIBCUDA points at
-// nothing.
+// The CPU device, launches on it, and what is said where something is missing or wrong. TESSERA_LIBCUDA and TESSERA_LIBHIP
+// point at nothing.
 #include "messages.h"
 
 #include <atomic>
@@ -51,7 +51,9 @@ TEST_SUITE("runtime.device") {
     CHECK(contains(text, "launch error: there is no device cuda:0; this machine has the CPU only"));
     CHECK(contains(text, "cannot be opened"));
     CHECK(contains(message_of([] { device::open("cuda:sm_90a"); }), "no device that runs code for 'cuda:sm_90a'"));
-    CHECK(contains(message_of([] { device::open("hip:gfx942"); }), "cannot be launched on 'hip:gfx942'"));
+    CHECK(contains(message_of([] { device::open("hip:gfx942"); }), "no device that runs code for 'hip:gfx942'"));
+    CHECK(contains(message_of([] { device::hip(1); }), "there is no device hip:1; this machine has the CPU only (the HIP "
+                                                       "runtime cannot be opened"));
     CHECK_THROWS_AS(device::open("cuda:99999999999"), error);
     CHECK_THROWS_AS(device::open("toaster"), error);
   }
@@ -233,6 +235,13 @@ TEST_SUITE("runtime.device") {
     CHECK(!h.times().empty());
     auto ptx = make_add().compile_for("cuda:sm_90a"); // no GPU needed
     CHECK(contains(ptx.stage("ptx"), ".visible .entry add"));
+    auto says_size = [](const char *target) {
+      return contains(make_add().compile_for(target).stage("ttir"), "tt.pointer_range = 32");
+    };
+    CHECK(says_size("hip:gfx942")); // buffer instructions have offsets of 32 bits
+    CHECK(says_size("cpu:emulate=gfx942"));
+    CHECK(!says_size("cuda:sm_90a"));
+    CHECK(!says_size("cpu"));
   }
 
   TEST_CASE("events time the CPU") {

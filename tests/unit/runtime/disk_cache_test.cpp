@@ -131,6 +131,12 @@ TEST_SUITE("runtime.disk_cache") {
     c.store(key_of("second"), "22");
     write(*this / "readme", "not ours");
     write(*this / "0a", "a file where a folder could be");
+    // Another program's, which is no entry and never removed.
+    fs::create_directory(*this / "ab");
+    const auto theirs = *this / "ab/ab0123456789abcdef0123456789abcd.jpg", half_theirs = *this / "ab/.download.part";
+    write(theirs, "a picture"), write(half_theirs, "half a picture");
+    set_used(theirs, 1 << 20), set_used(half_theirs, 1 << 20);
+    CHECK(c.store(cache_key("jpg", "kernel: x"), "payload") == EINVAL);
     auto all = c.list(true);
     REQUIRE(all.size() == 2);
     std::set<std::string_view> names;
@@ -146,6 +152,8 @@ TEST_SUITE("runtime.disk_cache") {
     CHECK(c.shrink(0) == 2);
     CHECK(c.list().empty());
     CHECK(contents(*this / "readme") == "not ours");
+    CHECK(contents(theirs) == "a picture");
+    CHECK(contents(half_theirs) == "half a picture");
   }
 
   TEST_CASE_FIXTURE(temporary_folder,
@@ -273,8 +281,8 @@ TEST_SUITE("runtime.disk_cache") {
     disk_cache c(path);
     REQUIRE(c.store(key_of("x"), "payload") == 0);
     const fs::path entry = files_in(path).at(0), shard = entry.parent_path();
-    const std::string part = (shard / ".abc.1.2.3.part").string(), fresh = (shard / ".abc.4.5.6.part").string(),
-                      lock = entry.string() + ".lock";
+    const std::string stem = (shard / ('.' + entry.stem().string())).string(), part = stem + ".1.2.3.part",
+                      fresh = stem + ".4.5.6.part", lock = entry.string() + ".lock";
     for (auto &f : {part, fresh, lock})
       write(f, "");
     set_used(part, 7200);
@@ -305,6 +313,29 @@ TEST_SUITE("runtime.disk_cache") {
     write(files_in(path).at(0), "damaged");
     CHECK_FALSE(readonly.load(key_of("x")));
     CHECK(files_in(path).size() == 1);
+  }
+
+  TEST_CASE_FIXTURE(temporary_folder, "a folder, a pipe or a link where an entry should be is no entry") {
+    disk_cache c(path);
+    REQUIRE(c.store(key_of("x"), "payload") == 0);
+    const fs::path file = files_in(path).at(0);
+    fs::remove(file);
+    REQUIRE(mkfifo(file.c_str(), 0600) == 0); // reading it would wait for a writer
+    CHECK_FALSE(c.load(key_of("x")));
+    CHECK_FALSE(fs::exists(fs::symlink_status(file)));
+    fs::create_symlink("/dev/zero", file);
+    CHECK_FALSE(c.load(key_of("x")));
+    fs::create_directory(file);
+    CHECK_FALSE(c.load(key_of("x")));
+    CHECK(c.store(key_of("x"), "payload") == EISDIR);
+    CHECK(c.list(true).at(0).damage == "cut off");
+    fs::remove(file);
+    CHECK(c.store(key_of("x"), "payload") == 0);
+    CHECK(c.load(key_of("x")) == "payload");
+
+    disk_cache too_long(path.string() + '/' + std::string(300, 'x'));
+    CHECK(too_long.store(key_of("x"), "payload") == ENAMETOOLONG);
+    CHECK_FALSE(too_long.load(key_of("x")));
   }
 
   TEST_CASE_FIXTURE(temporary_folder, "one makes an entry, others wait for it, but not for ever") {

@@ -78,10 +78,12 @@ TEST_SUITE("runtime.dlpack") {
   }
 
   TEST_CASE_FIXTURE(fixture, "it must be on the launch's device") {
-    t.device = {2, 0};
-    CHECK(contains(why(), "the launch is on the CPU"));
-    t.device = {3, 0}; // pinned host memory
-    CHECK(why() == "");
+    for (int gpu : {2, 10}) { // CUDA's, ROCm's
+      t.device = {gpu, 0};
+      CHECK(contains(why(), "the launch is on the CPU"));
+      t.device = {gpu + 1, 0}; // pinned host memory
+      CHECK(why() == "");
+    }
   }
 
   TEST_CASE_FIXTURE(fixture, "it must be contiguous unless the kernel gets the strides") {

@@ -63,6 +63,20 @@ TEST_SUITE("runtime.export") {
                    "'my kernels' is no name"));
   }
 
+  TEST_CASE_FIXTURE(temporary_folder, "names that C gives a meaning are refused or written so that they have none") {
+    tl::kernel_exporter out;
+    const auto odd = tl::kernel("a \"b\" \\ */ ?", [](tl::ptr<float> x) { tl::store(x, 1.0f); });
+    out.add(odd.launched({.cooperative = true, .cluster = {2, 1, 1}}), {.symbol = "odd", .arguments = "values"});
+    for (const char *name : {"int", "class", "tessera_launch", "odd_prepare", "2x", ""})
+      CHECK(message_of([&] { out.add(odd, {.symbol = name}); }) != "no error");
+    for (const char *name : {"stream", "programs", "restrict", "this", "tessera_values"})
+      CHECK(contains(message_of([&] { out.add(odd, {.symbol = "s", .arguments = name}); }), "is no name of an argument"));
+    out.write("tessera_kernels", path.string(), {parse_target("cpu")});
+    const auto header = text_of(*this / "tessera_kernels.h"), source = text_of(*this / "tessera_kernels.c");
+    CHECK(contains(header, "/* a \"b\"   * / ?: cpu. */"));
+    CHECK(contains(source, "{\"a \\042b\\042 \\134 */ \\077\", odd__parameters, odd__images, 1, 2, {2, 1, 1}, 1, 0}"));
+  }
+
   TEST_CASE("names are checked") {
     auto refused = [](tl::export_options o) {
       tl::kernel_exporter out;

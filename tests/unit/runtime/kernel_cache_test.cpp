@@ -277,6 +277,10 @@ TEST_SUITE("runtime.kernel_cache") {
       environment none("TESSERA_CACHE_DIR", "");
       CHECK(cache_settings_from_environment().folder.empty());
     }
+    {
+      environment relative("TESSERA_CACHE_DIR", "some/where");
+      CHECK(cache_settings_from_environment().folder == (fs::current_path() / "some/where").string());
+    }
     unsetenv("TESSERA_CACHE_DIR");
     {
       environment xdg("XDG_CACHE_HOME", "/x");

@@ -79,15 +79,15 @@ TEST_SUITE("runtime.output") {
   TEST_CASE_FIXTURE(temporary_folder, "plots are SVG") {
     fs::create_directory(path);
     auto file = (path / "p.svg").string();
-    write_svg_plot(file, "a < b", "columns", "GB/s",
+    write_plot(file, "a < b", "columns", "GB/s",
                    {{"one", {1, 2, 3}, {10, 30, 20}}, {"two", {1, 2, 3}, {5, 5, NAN}}});
     auto svg = text("p.svg");
     CHECK(svg.starts_with("<svg"));
     CHECK(svg.ends_with("</svg>\n"));
     CHECK(svg.find("a &lt; b") != std::string::npos);
     CHECK(svg.find("nan") == std::string::npos);
-    CHECK_NOTHROW(write_svg_plot(file, "empty", "x", "y", {}));
-    CHECK_THROWS_AS(write_svg_plot((path / "no" / "p.svg").string(), "", "", "", {}), error);
+    CHECK_NOTHROW(write_plot(file, "empty", "x", "y", {}));
+    CHECK_THROWS_AS(write_plot((path / "no" / "p.svg").string(), "", "", "", {}), error);
   }
 
   TEST_CASE("the command line gives target, sizes and results") {
@@ -115,7 +115,11 @@ TEST_SUITE("runtime.output") {
             return c.show(make_one().compile_for(c.target()));
           }) == 0);
     if (device::all().size() == 1)
-      CHECK(run({"--target=cuda"}, [](cli &c) { return c.device().is_cpu(); }) == 77);
+      for (auto [asked, compiled_for] : {std::pair("--target=cuda", "cuda:sm_90a"), {"--target=hip", "hip:gfx942"},
+                                         {"--target=hip:gfx1100", "hip:gfx1100"}}) {
+        CHECK(run({asked}, [](cli &c) { return c.device().is_cpu(); }) == 77);
+        CHECK(run({asked, "--compile-only"}, [&](cli &c) { return c.target().str() == compiled_for; }) == 0);
+      }
   }
 
   TEST_CASE_FIXTURE(temporary_folder, "measurements are written as JSON") {
@@ -134,5 +138,9 @@ TEST_SUITE("runtime.output") {
     CHECK(json.find("\"GB/s\": 2000.0") != std::string::npos);
     CHECK(json.find("\"program\": \"program\"") != std::string::npos);
     CHECK(fs::exists(path / "r.svg"));
+    bool started = false;
+    CHECK(run({"--target=cpu", "--bench", "--plot=p.gif"}, [&](cli &) { return started = true; }) == 2);
+    CHECK(run({"--target=cpu", "--bench", "--plot=p"}, [&](cli &) { return started = true; }) == 2);
+    CHECK_FALSE(started);
   }
 }

@@ -101,6 +101,10 @@ TEST_SUITE("runtime.packing") {
     CHECK(pack(f, buffer.slice(3)).values[0] == address(buffer.data() + 3));
     CHECK(pack(f, buffer.slice(3)).spec.divisible_by_16 == 0);
     CHECK(pack(f, buffer.slice(4, 2)).spec.divisible_by_16 == 1);
+    CHECK(pack(f, buffer).spec.below_2g == 1);
+    CHECK(pack(f, readable).spec.below_2g == 1);
+    CHECK(pack(f, buffer.slice(0)).spec.below_2g == 0); // there may be more around it
+    CHECK(pack(f, host).spec.below_2g == 0);
     CHECK(pack(f, host.data()).values[0] == address(host.data()));
     CHECK(pack(f, std::span<const float>(host)).values[0] == address(host.data()));
     CHECK(pack(f, host).values[0] == address(host.data()));

@@ -4,6 +4,8 @@
 // Two kinds of LLVM value: a *uniform* value is the same for the whole program (a tt scalar: plain T); a *lane value* holds
 // one register of every lane of a warp. On a GPU both are plain T, since the code is written for one lane. On the CPU a
 // lane value is the vector <W x T>, since the code is written for one warp.
+#include "tessera/ir/MatrixInstructions.h"
+
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
@@ -34,19 +36,19 @@ struct AccessHints {
   bool contiguousLanes = false; ///< lane l accesses element l * vec after lane 0's: the warp touches one run of memory
 };
 
-/// What a matrix instruction multiplies.
-enum class MatrixType { F16, BF16, TF32, F64, E4M3, E5M2, S8, U8 };
+/// What a matrix instruction multiplies. TF32 is f32 of which the unit reads fewer bits; FNUZ: no infinities, no -0.
+enum class MatrixType { F16, BF16, TF32, F64, E4M3, E5M2, S8, U8, F32, E4M3FNUZ, E5M2FNUZ };
 
-/// One warp-wide multiply-add: A is m x k, B is k x n. Fragments are those of PTX `mma.sync`.
+/// One warp-wide multiply-add. The fragments are fragmentOf(instruction, …).
 struct MmaShape {
-  unsigned m, n, k;
+  MatrixInstruction instruction;
   MatrixType a, b;
   llvm::Type *acc; ///< f32, i32 or f64
 };
 
 /// One multiply-add of four warps: m is 64; B, and A unless it is in registers, lie in shared memory. Fragments and
 /// descriptors are those of PTX `wgmma.mma_async`.
-struct WgmmaShape {
+struct WarpGroupShape {
   unsigned n, k;
   MatrixType a, b;
   llvm::Type *acc;     ///< f32 or i32
@@ -57,6 +59,9 @@ struct WgmmaShape {
 struct MatrixFeatures {
   bool loadMatrix = false, storeMatrix = false;
   unsigned minAsyncCopyBytes = 0; ///< of one lane; 0: no asynchronous copies
+  /// Copies of 4 or 16 bytes only, and lane l writes l times as many bytes after where lane 0 does.
+  bool copiesInLaneOrder = false;
+  bool loadTransposed = false;
   /// From so many copies on is a branch around their predicates worth its code, for when all elements are wanted; 0: never.
   unsigned minBranchedCopies = 0;
 };
@@ -100,6 +105,13 @@ public:
   virtual V shuffleXor(B &b, V v, unsigned mask) = 0;
   /// Lane value whose lane l holds `v` of lane index[l] (i32 lane value).
   virtual V shuffleIdx(B &b, V v, V index) = 0;
+  /// A reduction over lanes in log2 steps: `v` of a lane whose number differs from l's in bit `mask` and, besides, at most in
+  /// bits of `done`, over which all is combined already. Where the whole warp is reduced (`whole`), only its last lane need
+  /// be right. Steps go from far to near lanes, or the other way where the target wants that.
+  virtual V reductionPartner(B &b, V v, unsigned mask, unsigned done, bool whole) { return shuffleXor(b, v, mask); }
+  virtual bool reducesNearLanesFirst() const { return false; }
+  /// The result of such a reduction of the whole warp, in every lane.
+  virtual V reductionResult(B &b, V v) { return v; }
   /// Packed reduction of a whole warp in one instruction where the target has it (redux.sync, …); nullptr if not.
   virtual V warpReduce(B &b, V v, unsigned numLanes, llvm::StringRef combine) { return nullptr; }
 
@@ -128,34 +140,34 @@ public:
   // Accumulators are one lane value of type `acc` per element. The defaults say that the target has none: an empty
   // result is reported by the lowering at the op.
   virtual MatrixFeatures matrixFeatures() const { return {}; }
-  /// d = a * b + c, one value for each of `c`.
+  /// d = a * b + c, one value for each of `c`. A and B are the fragments' registers in order.
   virtual llvm::SmallVector<V> mma(B &b, const MmaShape &shape, llvm::ArrayRef<V> a, llvm::ArrayRef<V> bb,
                                    llvm::ArrayRef<V> c) {
     return {};
   }
   /// Starts d = a * b + c (c ignored where the uniform i1 `useAcc` is false). `a`: 4 packed registers, or one i64 uniform
-  /// descriptor. The result, and registers of `a`, must not be touched before wgmmaWait has returned them.
-  virtual llvm::SmallVector<V> wgmma(B &b, const WgmmaShape &shape, llvm::ArrayRef<V> a, V descB, llvm::ArrayRef<V> c,
+  /// descriptor. The result, and registers of `a`, must not be touched before warpGroupWait has returned them.
+  virtual llvm::SmallVector<V> warpGroupMma(B &b, const WarpGroupShape &shape, llvm::ArrayRef<V> a, V descB, llvm::ArrayRef<V> c,
                                      V useAcc) {
     return {};
   }
   /// One wgmma for each of `descB`, along k on the same accumulators; `a` holds the operands of one after those of the
   /// other, useAcc is that of the first. A target whose cost is in the number of statements makes one of them.
-  virtual llvm::SmallVector<V> wgmmaChain(B &b, const WgmmaShape &shape, llvm::ArrayRef<V> a, llvm::ArrayRef<V> descB,
+  virtual llvm::SmallVector<V> warpGroupChain(B &b, const WarpGroupShape &shape, llvm::ArrayRef<V> a, llvm::ArrayRef<V> descB,
                                           llvm::ArrayRef<V> c, V useAcc) {
     llvm::SmallVector<V> sums(c);
     for (size_t i = 0, perStep = a.size() / descB.size(); i < descB.size(); ++i)
-      sums = wgmma(b, shape, a.slice(i * perStep, perStep), descB[i], sums, i ? b.getTrue() : useAcc);
+      sums = warpGroupMma(b, shape, a.slice(i * perStep, perStep), descB[i], sums, i ? b.getTrue() : useAcc);
     return sums;
   }
   /// What the address field of a descriptor holds for byte 0 of shared memory: bits 4 to 17 of its address (i32 uniform).
   virtual V sharedBaseOfDescriptors(B &b) { return b.getInt32(0); }
   /// Orders earlier register writes before the wgmmas that follow, where these do not see to it.
-  virtual void wgmmaFence(B &b) {}
-  virtual void wgmmaCommit(B &b) {} ///< closes a group of wgmmas
+  virtual void warpGroupFence(B &b) {}
+  virtual void warpGroupCommit(B &b) {} ///< closes a group of wgmmas
   /// Waits until at most `pending` groups are in flight; returns `values` as they are afterwards. Results of groups
   /// that may still be in flight are passed too, so that nothing moves across.
-  virtual llvm::SmallVector<V> wgmmaWait(B &b, unsigned pending, llvm::ArrayRef<V> values) {
+  virtual llvm::SmallVector<V> warpGroupWait(B &b, unsigned pending, llvm::ArrayRef<V> values) {
     return llvm::SmallVector<V>(values);
   }
   virtual void fenceAsyncShared(B &b) {} ///< makes shared-memory writes of this thread visible to wgmma
@@ -173,6 +185,8 @@ public:
   virtual llvm::SmallVector<V> loadMatrix(B &b, unsigned count, bool transposed, V rowOffset, llvm::ArrayRef<V> tags) {
     return {};
   }
+  /// The load of TransposedLoads.h: two words of four elements of 16 bits. `tags` as of loadMatrix.
+  virtual llvm::SmallVector<V> loadTransposed(B &b, V rowOffset, llvm::ArrayRef<V> tags) { return {}; }
   /// stmatrix: the reverse, of registers.size() matrices.
   virtual void storeMatrix(B &b, bool transposed, V rowOffset, llvm::ArrayRef<V> registers, llvm::ArrayRef<V> tags) {}
 
@@ -194,6 +208,8 @@ public:
   /// both). Empty where the target has no such instruction.
   virtual llvm::SmallVector<V> convertToFp8(B &b, MatrixType to, V low, V high) { return {}; }
   virtual llvm::SmallVector<V> convertFromFp8(B &b, MatrixType from, V low, V high) { return {}; }
+  /// Why device_print cannot be had, as the rest of a sentence; empty where it can.
+  virtual llvm::StringRef whyNoPrint() const { return {}; }
   /// Whether tt.elementwise_inline_asm may be used: the text is the target's own assembly.
   virtual bool supportsInlineAsm() const { return false; }
   /// Fails the kernel with `message` (and its location, as text) in lanes where `cond` (lane value or uniform i1) is false.
@@ -202,6 +218,8 @@ public:
   virtual void print(B &b, llvm::StringRef prefix, llvm::ArrayRef<V> values, llvm::ArrayRef<bool> isSigned, bool hex) = 0;
 
   // ---- machine code -------------------------------------------------------------------------------------------------
+  /// Whether LLVM shall make pairs of equal operations: where instructions take two packed values.
+  virtual bool packsOperations() const { return false; }
   /// What the target does to the module behind LLVM's middle end, before it is printed.
   virtual void finishModule(llvm::Module &m, llvm::TargetMachine &tm) const {}
   /// Appends the stages after "llir" ("ptx", "cubin"; "asm", "obj"; …) up to `lastStage`.
@@ -211,6 +229,7 @@ public:
 /// The target's implementation, chosen by kind. Throws tessera::error for an unknown architecture.
 std::unique_ptr<TargetInfo> createTargetInfo(const target &t, const compile_options &options);
 std::unique_ptr<TargetInfo> createNvidiaTargetInfo(const target &t, const compile_options &options); // codegen/lib/nvidia
+std::unique_ptr<TargetInfo> createAmdTargetInfo(const target &t, const compile_options &options);    // codegen/lib/amd
 std::unique_ptr<TargetInfo> createCpuTargetInfo(const target &t, const compile_options &options);    // codegen/lib/cpu
 
 } // namespace tessera::codegen

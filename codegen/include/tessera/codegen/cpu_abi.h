@@ -59,14 +59,27 @@ enum tessera_cpu_matrix_type : std::uint32_t {
   tessera_matrix_e5m2,
   tessera_matrix_s8,
   tessera_matrix_u8,
+  tessera_matrix_f32,
+  tessera_matrix_e4m3fnuz,
+  tessera_matrix_e5m2fnuz,
 };
 
-/// An emulated mma.sync (m, n, k) or wgmma.mma_async (n, k; m is 64), a constant of the generated module. The
-/// accumulator's type follows: f64 for f64, i32 for s8 and u8, f32 for all others.
+/// Whose instruction it is: what a register of a lane holds differs between these.
+enum tessera_cpu_matrix_unit : std::uint32_t {
+  tessera_unit_nvidia,
+  tessera_unit_cdna2, ///< MFMA; f16 and bf16 lose denormals
+  tessera_unit_cdna3, ///< MFMA, of CDNA4 too
+  tessera_unit_rdna3, ///< WMMA
+  tessera_unit_rdna4, ///< WMMA
+};
+
+/// An emulated matrix instruction of a warp (m, n, k) or wgmma.mma_async (n, k; m is 64), a constant of the generated
+/// module. The accumulator's type follows: f64 for f64, i32 for s8 and u8, f32 for all others.
 struct tessera_cpu_matrix {
   std::uint32_t m, n, k;
   std::uint32_t a, b;             ///< tessera_cpu_matrix_type
   std::uint32_t trans_a, trans_b; ///< wgmma: the operand in shared memory is m- or n-fastest
+  std::uint32_t unit;             ///< tessera_cpu_matrix_unit
   tessera_cpu_site site;
 };
 
@@ -93,12 +106,13 @@ void tessera_cpu_global_load(tessera_cpu_context *ctx, const tessera_cpu_access 
 void tessera_cpu_global_store(tessera_cpu_context *ctx, const tessera_cpu_access *access, std::uint64_t mask,
                               const void *pointers, const void *data);
 
-// Emulated NVIDIA targets: what matrix units and asynchronous copies do. Registers are [register][lane] of 32 bits
-// (f64: 64). What must be waited for happens in the wait: until then shared memory holds what it held, and the results
-// of a wgmma are tickets.
+// Emulated targets: what matrix units and asynchronous copies do. Registers are [register][lane] of 32 bits (f64: 64).
+// What must be waited for happens in the wait: until then shared memory holds what it held, and the results of a wgmma
+// are tickets.
 
 /// c = a * b + c, of one warp.
-void tessera_cpu_mma(const tessera_cpu_matrix *matrix, const void *a, const void *b, void *c);
+void tessera_cpu_mma(tessera_cpu_context *ctx, const tessera_cpu_matrix *matrix, const void *a, const void *b,
+                     void *c);
 /// ldmatrix and stmatrix of `count` matrices: lane 8 i + r gives the byte offset of row r of matrix i. `tags` (may be
 /// null) are those of the elements of access->elem_bytes in each register: [register][element][lane].
 void tessera_cpu_load_matrix(tessera_cpu_context *ctx, const tessera_cpu_access *access, std::uint32_t count,
@@ -107,6 +121,10 @@ void tessera_cpu_load_matrix(tessera_cpu_context *ctx, const tessera_cpu_access 
 void tessera_cpu_store_matrix(tessera_cpu_context *ctx, const tessera_cpu_access *access, std::uint32_t count,
                               std::uint32_t transposed, const std::uint32_t *offsets, const std::uint32_t *tags,
                               const std::uint32_t *registers);
+/// ds_read_b64_tr_b16: lane i of 16 reads 8 bytes at offsets[i] and gets the 16 bits number i % 4 of what lanes i / 4,
+/// i / 4 + 4, i / 4 + 8, i / 4 + 12 of the 16 read. `tags` as of tessera_cpu_load_matrix.
+void tessera_cpu_load_transposed(tessera_cpu_context *ctx, const tessera_cpu_access *access,
+                                 const std::uint32_t *offsets, const std::uint32_t *tags, std::uint32_t *registers);
 /// Starts a wgmma. A: four registers, or descriptor `a_matrix` where `a` is null. The accumulator: registers `c`; or,
 /// where `c` is null, the ticket `chained` of the wgmma before; or, where that is 0, zeros. Returns a ticket: until the
 /// wait, result register i is ticket + i in every lane.
@@ -121,8 +139,8 @@ void tessera_cpu_wgmma_wait(tessera_cpu_context *ctx, std::uint32_t pending, std
                             std::uint32_t *registers);
 /// fence.proxy.async: what this warp wrote to shared memory may be read by wgmma, after a barrier.
 void tessera_cpu_fence_async(tessera_cpu_context *ctx);
-/// cp.async: each active lane copies access->elem_bytes * vec bytes, or writes zeros where its bit of `reads` is not
-/// set.
+/// cp.async, global_load_lds: each active lane copies access->elem_bytes * vec bytes, or writes zeros where its bit of
+/// `reads` is not set.
 void tessera_cpu_copy_start(tessera_cpu_context *ctx, const tessera_cpu_access *access, std::uint64_t mask,
                             std::uint64_t reads, const std::uint32_t *offsets, const void *pointers,
                             const std::uint32_t *tags);

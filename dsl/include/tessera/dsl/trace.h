@@ -25,6 +25,7 @@ struct param_type {
 struct param_spec {
   bool divisible_by_16 = false; ///< pointers and integers
   bool equal_to_1 = false;      ///< integers: the parameter becomes the constant 1 and is not passed
+  bool below_2g = false;        ///< pointers: less than 2^31 bytes are touched behind them, and nothing before them
   bool operator==(const param_spec &) const = default;
 };
 

@@ -10,6 +10,9 @@ struct SharedMemoryModel {
   unsigned banks = 32;
   unsigned bankBytes = 4;
   unsigned maxVectorBytes = 16;
+  /// Which lanes are served at once in loads of 16 bytes: those whose index is a combination of these, and sums of
+  /// further ones; empty: lanes that follow each other, as in all other accesses.
+  llvm::SmallVector<unsigned, 6> wideLoadLanes;
 };
 
 /// How a warp moves 8x8 matrices of 16-byte rows between memory and registers: ldmatrix and stmatrix. In each
@@ -121,8 +124,16 @@ unsigned bankConflicts(const MatrixAccess &access, unsigned elementBytes, const 
 unsigned sharedLoadWavefronts(const LinearLayout &distributed, const LinearLayout &memory, unsigned elementBytes,
                               bool matrixLoad, const SharedMemoryModel &model = {});
 
+/// What it costs a warp to move `distributed` to or from memory by vectors, the widest that both allow.
+struct SharedAccessCost {
+  unsigned accesses = 0;   ///< instructions
+  unsigned wavefronts = 0; ///< of all of them
+};
+SharedAccessCost sharedAccessCost(const LinearLayout &distributed, const LinearLayout &memory, unsigned elementBytes,
+                                  bool load, const SharedMemoryModel &model = {});
+
 /// How wgmma finds an operand in shared memory (PTX ISA, asynchronous warpgroup matrix layouts). All numbers in bytes.
-struct WgmmaOperand {
+struct WarpGroupOperand {
   unsigned swizzleBytes = 0; ///< 0, 32, 64 or 128; the buffer starts at a multiple of 8 * max(16, swizzleBytes)
   bool transposed = false;   ///< the m or n dimension is contiguous, and not k
   unsigned leadingBytes = 0, strideBytes = 0;
@@ -135,7 +146,7 @@ struct WgmmaOperand {
 
 /// How to describe to wgmma the operand that lies in `memory` (rank 2, single input Offset), with k along dimension
 /// `kDim`. An instruction reads 32 bytes along k and `extent` (64 for A, N for B) along the other dimension.
-std::optional<WgmmaOperand> planWgmmaOperand(const LinearLayout &memory, unsigned kDim, unsigned extent,
+std::optional<WarpGroupOperand> planWarpGroupOperand(const LinearLayout &memory, unsigned kDim, unsigned extent,
                                              unsigned elementBytes);
 
 /// How a reduction over `axis` of a tensor with layout `src` is carried out:

@@ -39,7 +39,7 @@ unsigned reductionScratchOffset(tt::ReduceOp op, const ReductionPlan &plan, unsi
 unsigned scratchBytes(mlir::Operation *op);
 /// Bytes of the buffer that the op defines (`local_alloc`; 0 for all others).
 unsigned bufferBytes(mlir::Operation *op);
-/// What the offset of that buffer must be a multiple of: swizzles of `nvmma_shared` are permutations of address bits.
+/// What the offset of that buffer must be a multiple of: some swizzles are permutations of address bits.
 unsigned bufferAlignment(mlir::Operation *op);
 
 /// Byte offset that the allocation pass gave the op.

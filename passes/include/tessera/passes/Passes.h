@@ -7,6 +7,7 @@
 #include "tessera/ir/ttgir/Ttgir.h"
 #include "tessera/ir/ttir/Ttir.h"
 #include "tessera/ir/ttng/Ttng.h"
+#include "tessera/passes/TargetModel.h"
 
 #include <memory>
 #include <string>

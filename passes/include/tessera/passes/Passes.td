@@ -75,7 +75,7 @@ def TtirLegalizeDot : Pass<"ttir-legalize-dot", "mlir::ModuleOp"> {
     Why: the user's tile may be as small as one row, and matrix units are so much faster that multiplying zeros pays.
   }];
   let options = [
-    Option<"target", "target", "std::string", "\"cuda:90\"", "as ttg.target">,
+    Option<"target", "target", "std::string", "TargetModel::defaultName", "as ttg.target">,
     Option<"threadsPerWarp", "threads-per-warp", "int", "32", "lanes of a warp">,
   ];
   let dependentDialects = ["mlir::arith::ArithDialect", "mlir::math::MathDialect"];
@@ -98,7 +98,7 @@ def ConvertTtirToTtgir : Pass<"convert-ttir-to-ttgir", "mlir::ModuleOp"> {
     Option<"numWarps", "num-warps", "int", "4", "warps of a program, a power of two">,
     Option<"threadsPerWarp", "threads-per-warp", "int", "32", "lanes of a warp, a power of two">,
     Option<"numCtas", "num-ctas", "int", "1", "programs of a cluster">,
-    Option<"target", "target", "std::string", "\"cuda:90\"", "what ttg.target says">,
+    Option<"target", "target", "std::string", "TargetModel::defaultName", "what ttg.target says">,
   ];
   let dependentDialects = ["tessera::ttg::TTGDialect"];
 }
@@ -161,12 +161,11 @@ def TtgirAccelerateMatmul : Pass<"ttgir-accelerate-matmul", "mlir::ModuleOp"> {
   let description = [{
     Needs: ttgir; dots that ttir-legalize-dot has seen (smaller tiles fall to the last case). Guarantees: every dot is one of
 
-    - `ttng.warp_group_dot` (wgmma) with operands in `local_alloc`s of `nvmma_shared` encoding and accumulators in
-      `nvidia_mma` version 3: on sm_90, from 64 rows on, for multiples of four warps; f16, bf16, tf32, fp8, int8. Warp groups
-      lie along the rows first, one instruction is as wide as the tile allows (256 columns at most). Operands that are not of
+    - `ttng.warp_group_dot` with operands in `local_alloc`s that the instruction reads by itself: where warp groups multiply, from
+      64 rows on, for multiples of four warps; f16, bf16, tf32, fp8, int8. Warp groups lie along the rows first, one instruction is as wide as the tile allows (256 columns at most). Operands that are not of
       16 bits are stored along k; a load in the other order gets a layout that makes this cheap;
-    - `tt.dot` on `dot_op` operands (mma.sync) and `nvidia_mma` version 2 accumulators. A warp's part is as square as the
-      tile allows; where one dot's result is the next one's A, warps own whole rows;
+    - `tt.dot` on `dot_op` operands and accumulators of an instruction that one warp executes. A warp's part is as
+      square as the tile allows; where one dot's result is the next one's A, warps own whole rows;
     - `ttg.local_dot` for all that has no matrix instruction: operands in shared memory, accumulators in a blocked layout
       (4x4 elements a thread; on the native CPU lanes along n and several rows a warp).
 
@@ -186,8 +185,8 @@ def TtgirOptimizeDotOperands : Pass<"ttgir-optimize-dot-operands", "mlir::Module
     not conflict.
 
     - `tt.trans` of an operand is a view (`memdesc_trans`).
-    - Element-wise ops between load and dot are computed behind the `local_load` (mma.sync, and A of wgmma, which may be in
-      registers).
+    - Element-wise ops between load and dot are computed behind the `local_load` (`tt.dot`, and A of
+      `warp_group_dot`, which may be in registers).
     - An A that is the previous dot's result stays in registers where the layouts say that each lane holds what it needs.
     - Equal buffers are shared.
 
@@ -209,8 +208,9 @@ def TtgirAssignLatencies : Pass<"ttgir-assign-latencies", "mlir::ModuleOp"> {
     - warp_group_dots that only accumulate: 1, they stay in flight for an iteration;
     - if the loop itself says `tt.num_stages`: its other loads, 1, where registers suffice.
 
-    Loops that may write global memory, or contain loops, are left alone: pointers say nothing about aliases. So are those
-    of the native CPU, whose cores run ahead by themselves.
+    Loads that may read what the loop stores, by pointers made of the same argument, stay where they are. Loops that contain
+    loops, or write global memory otherwise than by stores, are left alone; so are those of the native CPU, whose cores run
+    ahead by themselves.
     Why: memory is some hundred instructions away.
   }];
   let options = [
@@ -226,8 +226,8 @@ def TtgirScheduleLoops : Pass<"ttgir-schedule-loops", "mlir::ModuleOp"> {
     Needs: `tt.latency` on ops. Guarantees: every op of a loop to be pipelined has `loop.stage` and `loop.cluster` (i32):
     in trip t of the pipelined loop it runs for iteration t - stage; ops of a trip run in the order of their clusters. Users
     are at least `tt.latency` stages later; a value for the next iteration is made no later than it is used there; ops run as
-    late as that allows; ops with effects are in the last stage. Latencies that cannot be kept (a load whose address
-    depends on its own result) are given up. Cheap integers (masks) are computed again in each stage that uses them.
+    late as that allows; ops with effects, and loads that may see those of stores, are in the last stage. Latencies that
+    cannot be kept (a load whose address depends on its own result) are given up. Cheap integers (masks) are computed again in each stage that uses them.
     The stages before the last come first in a trip, the younger the later; with products in flight the last comes first.
     Why: what runs when is decided, and can be read, apart from how the loop is rewritten.
   }];
@@ -257,7 +257,7 @@ def TtgirPipelineLoops : Pass<"ttgir-pipeline-loops", "mlir::ModuleOp"> {
 }
 
 def TtgirPrefetch : Pass<"ttgir-prefetch", "mlir::ModuleOp"> {
-  let summary = "loads the operands of mma.sync slice by slice, one slice ahead";
+  let summary = "loads operands in registers slice by slice, one slice ahead";
   let description = [{
     Needs: `tt.dot` whose operands are `local_load`s (and element-wise ops) of the same block. Guarantees: such a dot that is
     deeper than one instruction is a chain of dots of one instruction's depth each; the slice of both operands that the next
@@ -310,13 +310,13 @@ def TtgirInsertBarriers : Pass<"ttgir-insert-barriers", "mlir::ModuleOp"> {
 }
 
 def TtgirFenceInsertion : Pass<"ttgir-fence-insertion", "mlir::ModuleOp"> {
-  let summary = "makes writes to shared memory visible to wgmma";
+  let summary = "makes writes to shared memory visible to warp_group_dot";
   let description = [{
     Needs: barriers. Guarantees: behind every `local_alloc` with a source and every `local_store` whose memory a
     `warp_group_dot` may read later, there is a `ttng.fence_async_shared` before the next barrier (those inside of ops
-    included); runs of writes share one. With `fence-copies` also behind every `async_wait` for such memory: NVIDIA's own
-    main loops of cp.async and wgmma do without, and it costs 2 % of a matrix product.
-    Why: wgmma reads through another path (the asynchronous proxy) than threads write; a barrier alone does not order the
+    included); runs of writes share one. With `fence-copies` also behind every `async_wait` for such memory: usual
+    main loops of copies and products do without, and it costs 2 % of a matrix product.
+    Why: `warp_group_dot` reads through another path (the asynchronous proxy) than threads write; a barrier alone does not order the
     two, and each writing thread has to fence before it.
   }];
   let options = [

@@ -2,6 +2,7 @@
 // The two pipelines. The compiler, the tools and the tests run exactly these.
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/PassManager.h"
+#include "tessera/passes/TargetModel.h"
 
 #include <cstdint>
 #include <string>
@@ -13,7 +14,7 @@ struct TtgirOptions {
   int numWarps = 4;
   int threadsPerWarp = 32;
   int numCtas = 1;
-  std::string target = "cuda:90"; ///< the text of `ttg.target`
+  std::string target = TargetModel::defaultName; ///< the text of `ttg.target`
   unsigned maxVectorBits = 128;   ///< widest access of one thread to global memory
   bool wideLanes = false;         ///< native CPU: the lanes of a warp are one vector register
   unsigned maxSharedBytes = UINT32_MAX;

@@ -8,7 +8,7 @@
 //       out.add(softmax.with({.block = 1024}), {.symbol = "softmax_1024", .arguments = "x y ld cols"});
 //     }
 //
-//     tessera_add_kernels(my_kernels SOURCES export.cpp TARGETS cuda:sm_90a cuda:sm_80 cpu)
+//     tessera_add_kernels(my_kernels SOURCES export.cpp TARGETS cuda:sm_90a cuda:sm_80 hip:gfx942 cpu)
 //     target_link_libraries(my_program PRIVATE my_kernels)
 //
 // The program includes "my_kernels.h": `int softmax_1024(tessera_stream, tessera_grid programs, const float *x, …)`.
@@ -32,12 +32,12 @@ struct export_options {
 /// Collects what is to be compiled. Throws tessera::error (launch) for names that are no C names or given twice.
 class TESSERA_API kernel_exporter {
 public:
-  /// The kernel with its configuration and compile options.
+  /// The kernel with its configuration, compile options and launch options.
   template <class F> void add(const kernel<F> &k, export_options o = {}) {
     std::string config;
     if constexpr (kernel_signature<F>::has_config)
       config = tessera::detail::config_text(k.configuration());
-    add(k.model_, k.variant(), std::move(config), std::move(o));
+    add(k.model_, k.variant(), k.how_, std::move(config), std::move(o));
   }
   /// Writes NAME.h, NAME.c, and an object file for every CPU kernel, listed in NAME.objects, into `folder`.
   void write(const std::string &name, const std::string &folder, const std::vector<target> &targets) const;
@@ -46,12 +46,13 @@ private:
   struct entry {
     std::shared_ptr<const tessera::detail::kernel_core> core;
     tessera::detail::kernel_variant *variant;
+    launch_options how;
     std::string config;
     export_options options;
     std::vector<std::string> arguments;
   };
   void add(std::shared_ptr<const tessera::detail::kernel_core> core, tessera::detail::kernel_variant &variant,
-           std::string config, export_options o);
+           const launch_options &how, std::string config, export_options o);
   std::vector<entry> entries_;
 };
 

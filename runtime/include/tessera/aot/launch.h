@@ -20,8 +20,8 @@ extern "C" {
 
 /* Where a kernel runs, and in which queue. A launch on the CPU returns when its programs are done. */
 typedef struct tessera_stream {
-  int device;   /* the number of a CUDA device; -1: the CPU */
-  void *native; /* a CUstream or cudaStream_t; NULL: the device's default stream */
+  int device;   /* the number of a GPU: CUDA devices first, then those of HIP; -1: the CPU */
+  void *native; /* a CUstream, cudaStream_t or hipStream_t; NULL: the device's default stream */
 } tessera_stream;
 
 /* Programs along x, y and z. A zero: nothing is launched. */
@@ -32,9 +32,11 @@ typedef struct tessera_grid {
 /* What went wrong in the calling thread's last call that failed, as a sentence; valid until its next call. */
 TESSERA_LAUNCH_API const char *tessera_error(void);
 
-/* How many CUDA devices there are; 0 on a machine without a driver. */
+/* How many GPUs there are; 0 on a machine without a driver. */
 TESSERA_LAUNCH_API int tessera_count_devices(int *count);
-/* Memory of a device, aligned to 256 bytes. Memory from cudaMalloc and others serves as well. */
+/* What a device runs code for, such as "cuda:sm_90a", "hip:gfx942" or "cpu"; valid until the process ends. */
+TESSERA_LAUNCH_API int tessera_target_of(int device, const char **target);
+/* Memory of a device, aligned to 256 bytes. Memory from cudaMalloc, hipMalloc and others serves as well. */
 TESSERA_LAUNCH_API int tessera_allocate(int device, size_t bytes, void **memory);
 TESSERA_LAUNCH_API int tessera_release(int device, void *memory);
 /* Between the host and the stream's device, after the work of the stream; done when they return. */
@@ -55,11 +57,11 @@ typedef struct tessera_parameter {
 
 /* Machine code of one target and specialisation: bit i of a mask speaks of parameter i. */
 typedef struct tessera_image {
-  const char *target; /* "cuda:sm_90a", "cpu" */
+  const char *target; /* "cuda:sm_90a", "hip:gfx942", "cpu" */
   const char *symbol;
   uint64_t divisible_by_16, equal_to_1;
-  const void *cubin, *ptx; /* NULL where there is none */
-  size_t cubin_bytes, ptx_bytes;
+  const void *code, *ptx; /* the GPU's machine code (cubin, hsaco) and PTX; NULL where there is none */
+  size_t code_bytes, ptx_bytes;
   void (*function)(const void *const *, void *); /* the CPU's code */
   uint8_t waits;                                 /* whether its warps wait for one another */
   uint32_t num_warps, warp_size, shared_bytes;
@@ -70,7 +72,9 @@ typedef struct tessera_kernel {
   const tessera_parameter *parameters;
   const tessera_image *images;
   uint32_t num_parameters, num_images;
-  void *state; /* the runtime's; NULL before the first launch */
+  uint32_t cluster[3]; /* programs that run on one part of the GPU */
+  uint8_t cooperative; /* boolean: all programs run at the same time */
+  void *state;         /* the runtime's; NULL before the first launch */
 } tessera_kernel;
 
 /* values[i]: parameter i in its first bytes, the others zero. */

@@ -6,6 +6,7 @@
 //         .key = "rows cols",              // tuned anew where these change
 //         .candidates = {{{.block = 1024}, {.num_warps = 4}}, {{.block = 1024}, {.num_warps = 8}}}});
 //     softmax(stream, grid, x, y, ld, rows, cols); // the first call tunes
+#include <cmath>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -96,7 +97,8 @@ template <class Config> struct tuning {
   std::string key = {};       ///< scalar arguments whose values decide; others may differ between calls
   std::vector<candidate<Config>> candidates = {};
 
-  /// Arguments that a kernel adds to: zero before every trial run, and before the first real one.
+  /// Arguments that a kernel adds to: zero before every trial run, and before the first real one for a key, whether
+  /// that tuned or found an earlier result.
   std::string reset_to_zero = {};
   /// Arguments that a kernel reads and writes: trial runs leave them as they were.
   std::string restore_value = {};
@@ -109,7 +111,9 @@ template <class Config> struct tuning {
   /// How long a run may take, in any unit: only the `model_keeps` best are tried.
   function<double> model = {};
   int model_keeps = 10;
-  function<void> before_run = {}, after_run = {}; ///< around every trial run, not timed
+  /// Around every trial run, not timed. What they throw ends the tuning, with memory as it was before; they must not
+  /// call the kernel being tuned for the same key.
+  function<void> before_run = {}, after_run = {};
 
   double warmup_ms = 5, measure_ms = 40; ///< of each candidate
   double give_up = 2; ///< a candidate whose first runs take so many times the best is not measured further; 0: all are
@@ -148,6 +152,7 @@ public:
     const launch_args &args;
     const std::size_t *bytes;
     launch_site where;
+    const launch_options *how; ///< of the kernel; trial runs are launched so, too
   };
   struct choice {
     int best;
@@ -243,8 +248,9 @@ private:
 
   template <class... A> struct prepared {
     prepared(const autotuned &t, const stream &s, const tessera::detail::launch_grid<config> &g, A &...args)
-        : grid(g), packed(t.state_->base.pack(s, g.site(), values, args...)),
-          bytes{tessera::detail::argument_bytes(args)..., 0}, call{s, packed.args, bytes, g.site()} {}
+        : grid(g),
+          packed(t.state_->base.pack(s, g.site(), values, args...)), bytes{tessera::detail::argument_bytes(args)..., 0},
+          call{s, packed.args, bytes, g.site(), &t.state_->base.how_} {}
     std::uint64_t values[signature::count + 1];
     const tessera::detail::launch_grid<config> &grid;
     tessera::detail::packer<signature> packed;
@@ -266,7 +272,8 @@ private:
         out.variant = &variant(c);
         out.skip = t.skip ? t.skip(c, call) : std::string();
         if (out.skip.empty() && t.model)
-          out.model = t.model(c, call);
+          if (out.model = t.model(c, call); std::isnan(out.model)) // has no place in an order
+            out.model = std::numeric_limits<double>::infinity();
         out.programs = p.grid.resolve(kernel<F>::model::config_of(*out.variant));
         if (t.before_run)
           out.before = [&t, c, call] { t.before_run(c, call); };

@@ -12,10 +12,12 @@ namespace tessera {
 struct bench_options {
   double warmup_ms = 25;   ///< run at least this long before measuring
   double measure_ms = 100; ///< and measure about this long
-  int min_runs = 5, max_runs = 10000;
+  int min_runs = 5, max_runs = 10000; ///< the smaller one counts where they contradict each other
   bool flush_cache = true; ///< overwrite the last level cache before every run, so that inputs come from memory
   /// Before every run, not timed; gives work to the same stream, such as restoring what a run changes.
   std::function<void()> setup = {};
+  /// After every run, not timed either.
+  std::function<void()> finish = {};
 };
 
 /// Times of single runs, in milliseconds.
@@ -44,10 +46,10 @@ struct plot_options {
   bool log_x = false, log_y = false;
 };
 
-/// Writes lines as an SVG picture; values that are not finite, or not positive on a logarithmic axis, are gaps. Throws
-/// tessera::error (launch) when the file cannot be written.
-TESSERA_API void write_svg_plot(const std::string &file, const std::string &title, const std::string &x_label,
-                                const std::string &y_label, const std::vector<plot_line> &lines,
-                                const plot_options &options = {});
+/// Writes lines as a picture, SVG or PNG by the file's name; values that are not finite (or beyond 1e300), or not positive
+/// on a logarithmic axis, are gaps. Throws tessera::error (launch) for other names, and where the file cannot be written.
+TESSERA_API void write_plot(const std::string &file, const std::string &title, const std::string &x_label,
+                            const std::string &y_label, const std::vector<plot_line> &lines,
+                            const plot_options &options = {});
 
 } // namespace tessera

@@ -39,6 +39,9 @@ public:
 TESSERA_API void copy_in(device_impl &d, void *to, const void *from, std::size_t bytes, const stream *s);
 TESSERA_API void copy_out(device_impl &d, void *to, const void *from, std::size_t bytes, const stream *s);
 TESSERA_API void copy_within(device_impl &d, void *to, const void *from, std::size_t bytes, const stream *s);
+/// Between GPUs: of different vendors by way of the host, and done when it returns.
+TESSERA_API void copy_between(device_impl &to_device, void *to, device_impl &from_device, const void *from,
+                              std::size_t bytes, const stream *s);
 TESSERA_API void fill(device_impl &d, void *to, const void *pattern, std::size_t width, std::size_t count,
                       const stream *s);
 [[noreturn]] TESSERA_API void fail_slice(std::size_t offset, std::size_t count, std::size_t size);
@@ -125,7 +128,7 @@ private:
     else if (other.memory_space() != 0 && space_ == 0)
       detail::copy_out(other.device().impl(), mut(), other.data(), size_bytes(), s);
     else
-      detail::copy_within(*impl_, mut(), other.data(), size_bytes(), s);
+      detail::copy_between(*impl_, mut(), other.device().impl(), other.data(), size_bytes(), s);
   }
 
   detail::device_impl *impl_;

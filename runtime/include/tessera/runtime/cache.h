@@ -22,7 +22,7 @@ struct compiled_kernel;
 /// the entry and compared whole, so that no two keys are taken for each other; its hash only names the file.
 class TESSERA_API cache_key {
 public:
-  /// `kind` is a word ("kernel", "tuning"). `text` starts with lines "name: value"; what follows an empty line is
+  /// `kind` is "kernel" or "tuning"; what is of another cannot be stored. `text` starts with lines "name: value"; what follows an empty line is
   /// opaque.
   cache_key(std::string kind, std::string text);
   [[nodiscard]] const std::string &kind() const noexcept { return kind_; }

@@ -51,7 +51,8 @@ public:
 
   /// The device of --target, "auto" without it.
   [[nodiscard]] tessera::device device() const;
-  /// The target alone, for --compile-only: "auto" is the best device's, and "cuda" without one is sm_90a.
+  /// The target alone, for --compile-only: "auto" is the best device's; "cuda" and "hip" without
+  /// one are sm_90a and gfx942.
   [[nodiscard]] tessera::target target() const;
   [[nodiscard]] bool compile_only() const noexcept;
   /// Whether to search the program's configurations for the fastest.
@@ -66,7 +67,7 @@ public:
   void report(const std::string &what, const bench_result &r, std::vector<std::pair<std::string, double>> figures = {});
   /// Prints what was tried, the fastest first, and adds it to the --json file.
   void report(const tuning_report &r);
-  /// Prints a sweep's table and writes it to the --plot file, in the format of its name (.svg, .csv, .json).
+  /// Prints a sweep's table and writes it to the --plot file, in the format of its name (.svg, .png, .csv, .json).
   void report(const perf_report &r);
   /// Keeps a line for the --plot file, if one is asked for.
   void plot(const std::string &title, const std::string &x_label, const std::string &y_label,

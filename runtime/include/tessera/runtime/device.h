@@ -1,5 +1,5 @@
 #pragma once
-// The machines kernels run on: the CPU, an emulated GPU, or a CUDA GPU. All have one interface.
+// The machines kernels run on: the CPU, an emulated GPU, or a GPU by CUDA or HIP. All have one interface.
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -19,9 +19,9 @@ class device_impl;
 /// What a device is and how much it has. Zero: unknown or does not apply.
 struct device_properties {
   std::string name;             ///< "NVIDIA H200", or the processor's name
-  std::string arch;             ///< "sm_90a"; on the CPU the vector width used, or the architecture emulated
+  std::string arch;             ///< "sm_90a", "gfx942"; on the CPU the vector width used, or the architecture emulated
   int index = 0;                ///< ordinal among devices of its kind
-  unsigned multiprocessors = 0; ///< SMs; threads of the pool on the CPU
+  unsigned multiprocessors = 0; ///< SMs, compute units; threads of the pool on the CPU
   unsigned warp_size = 0;
   unsigned max_threads_per_program = 0;
   unsigned max_shared_bytes = 0; ///< shared memory one program may use
@@ -31,23 +31,25 @@ struct device_properties {
   std::size_t memory_bytes = 0;
   std::size_t l2_bytes = 0; ///< last level cache
   double clock_ghz = 0;
-  double peak_gbytes_per_s = 0; ///< memory bandwidth on paper
-  int driver_version = 0;       ///< 13000 is CUDA 13.0
+  double peak_gbytes_per_s = 0; ///< memory bandwidth on paper; HIP does not tell
+  int driver_version = 0;       ///< 13000 is CUDA 13.0, 60342134 is HIP 6.3.42134
 };
 
 /// A device: a small handle, free to copy, valid for the whole process. Two handles are equal when they are the same
 /// machine and the same target.
 class TESSERA_API device {
 public:
-  /// Every device of this machine, GPUs first; emulated ones are not listed. Never throws for a missing driver.
+  /// Every device of this machine: CUDA's, HIP's, the CPU; emulated ones are not listed, nor are AMD GPUs that no code
+  /// can be made for. Never throws for a missing driver.
   static std::vector<device> all();
-  /// The first CUDA device, else the CPU.
+  /// The first CUDA device, else the first of HIP, else the CPU.
   static device best();
   static device cpu();
   /// Throws tessera::error (launch) saying what was found, where there is no such device.
   static device cuda(int index = 0);
+  static device hip(int index = 0);
   /// By target: "auto", "cpu", "cpu:emulate=sm_90a", "cuda", "cuda:1", "cuda:sm_80" (the first GPU that runs that
-  /// code).
+  /// code), "hip", "hip:1", "hip:gfx942".
   static device open(std::string_view target);
 
   [[nodiscard]] const device_properties &properties() const noexcept;

@@ -39,9 +39,12 @@ struct launch_options {
 struct specialization {
   std::uint64_t divisible_by_16 = 0; ///< pointers and integers
   std::uint64_t equal_to_1 = 0;      ///< integers
-  bool operator==(const specialization &) const = default;
-  /// All pointers and integers divisible by 16: what large, aligned arrays give.
-  static constexpr specialization aligned() { return {~std::uint64_t(0), 0}; }
+  /// Pointers behind which less than 2^31 bytes are touched, and nothing before them: whole device_buffers of that size.
+  /// Where it makes no difference (all but AMD GPUs and their emulation) it is ignored.
+  std::uint64_t below_2g = 0;
+  auto operator<=>(const specialization &) const = default;
+  /// All pointers and integers divisible by 16, and buffers below 2 GiB: what aligned arrays give.
+  static constexpr specialization aligned() { return {~std::uint64_t(0), 0, ~std::uint64_t(0)}; }
 };
 
 /// A compiled kernel: every stage's text and what it uses. Cheap to copy; stays valid after the kernel is gone.
@@ -95,7 +98,7 @@ struct launch_hooks {
   std::function<void(const launch_info &)> before = {}, after = {};
 };
 
-/// Replaces the hooks of this process; {} takes them away. Hooks must not throw. With TESSERA_NVTX=1, or under a profiler
+/// Replaces the hooks of this process; {} takes them away. What a hook throws comes out of the launch. With TESSERA_NVTX=1, or under a profiler
 /// that sets NVTX_INJECTION64_PATH, each launch is an NVTX range with the kernel's name besides.
 TESSERA_API void set_launch_hooks(launch_hooks hooks);
 

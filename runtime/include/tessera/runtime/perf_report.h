@@ -67,7 +67,7 @@ public:
   [[nodiscard]] std::string table() const;
   [[nodiscard]] std::string csv() const;
   [[nodiscard]] std::string json() const;
-  /// In the format of the file's name: .csv, .json or .svg. Throws tessera::error (launch) for other names, and where
+  /// In the format of the file's name: .csv, .json, .svg or .png. Throws tessera::error (launch) for other names, and where
   /// the file cannot be written.
   void write(const std::string &file) const;
 

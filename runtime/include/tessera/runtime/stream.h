@@ -17,9 +17,10 @@ public:
   explicit stream(const device &d);
   /// The device's default stream, on which buffers copy when no stream is named.
   static stream default_of(const device &d);
-  /// Uses an existing CUstream (or cudaStream_t) of `d`, which the caller keeps alive.
+  /// Uses an existing CUstream (or cudaStream_t) or hipStream_t of `d`, which the caller keeps alive.
   static stream from_native(const device &d, void *native);
-  /// The same, on the device the stream belongs to: the current context's where `native` is null.
+  /// The same, on the device the stream belongs to: the current one of this thread where `native` is null. Throws on a
+  /// machine with GPUs of two vendors.
   static stream from_native(void *native);
 
   stream(stream &&other) noexcept
@@ -35,7 +36,7 @@ public:
   /// Waits for everything given to the stream. Throws what a kernel did wrong (stage execute).
   void synchronize() const;
   [[nodiscard]] tessera::device device() const noexcept { return tessera::device(*impl_); }
-  /// The CUstream; null for the default stream and on the CPU.
+  /// The CUstream or hipStream_t; null for the default stream and on the CPU.
   [[nodiscard]] void *native() const noexcept { return native_; }
 
   /// CPU only: what launches on this device did since the last reset (see compile_options::count_traffic).

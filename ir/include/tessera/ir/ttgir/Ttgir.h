@@ -3,6 +3,7 @@
 #include "mlir/IR/BuiltinAttributeInterfaces.h"
 #include "mlir/IR/TensorEncoding.h"
 #include "tessera/ir/LinearLayout.h"
+#include "tessera/ir/MatrixInstructions.h"
 #include "tessera/ir/ttir/Ttir.h"
 
 namespace tessera::ttg {
@@ -72,12 +73,19 @@ namespace tessera::ttg {
 /// of allocShape's last dimensions.
 LinearLayout allocationLayout(MemDescType type);
 
+/// Bytes that the place of such a buffer is a multiple of, 16 at least: some swizzles permute bits of the address.
+unsigned sharedAlignment(MemDescType type);
+
 /// The swizzle, with `order`, with which a warp reads `operand` from shared memory in the fewest wavefronts (by
 /// ldmatrix if `matrixLoad`), and is written without conflicts by 16-byte copies along order[0].
 SwizzledSharedEncodingAttr chooseSwizzle(mlir::RankedTensorType operand, llvm::ArrayRef<unsigned> order,
                                          bool matrixLoad);
 
 /// The encoding of `type` if it is that of a matrix instruction's accumulators, else null.
+inline MatrixEncoding getMatrixEncoding(mlir::RankedTensorType type) {
+  return llvm::dyn_cast_or_null<MatrixEncoding>(type.getEncoding());
+}
+/// The same for mma.sync and wgmma only.
 inline NvidiaMmaEncodingAttr getMma(mlir::RankedTensorType type) {
   return llvm::dyn_cast_or_null<NvidiaMmaEncodingAttr>(type.getEncoding());
 }

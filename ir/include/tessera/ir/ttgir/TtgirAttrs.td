@@ -14,9 +14,21 @@ class TTG_Encoding<string name, string keyword, list<Trait> traits> : TTG_Attr<n
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
 }
-class TTG_Distributed<string name, string keyword, list<string> methods = []> : TTG_Encoding<name, keyword, [
-    DeclareAttrInterfaceMethods<TTG_DistributedEncoding, methods>,
-    DeclareAttrInterfaceMethods<VerifiableTensorEncoding>]>;
+class TTG_Distributed<string name, string keyword, list<string> methods = [], list<Trait> traits = []>
+    : TTG_Encoding<name, keyword, !listconcat([DeclareAttrInterfaceMethods<TTG_DistributedEncoding, methods>,
+                                               DeclareAttrInterfaceMethods<VerifiableTensorEncoding>], traits)>;
+// Accumulators of a matrix instruction. What TTG_MatrixEncoding asks for and is no parameter is declared in Body.
+class TTG_Matrix<string name, string keyword> : TTG_Distributed<name, keyword, [], [TTG_MatrixEncoding]> {
+  code MatrixMethods = [{
+    ::llvm::SmallVector<unsigned> getWarpOrder() const;
+    bool isOfOneWarp() const;
+    bool isTransposed() const;
+    ::tessera::MatrixInstruction getInstruction(unsigned elementBits) const;
+    ::llvm::SmallVector<unsigned> getTilesOfWarp() const;
+    ::std::string refusesOperand(unsigned opIdx, unsigned kWidth) const;
+  }];
+  let extraClassDeclaration = MatrixMethods;
+}
 class TTG_Shared<string name, string keyword, list<string> methods = []> : TTG_Encoding<name, keyword, [
     DeclareAttrInterfaceMethods<TTG_SharedEncoding, methods>]>;
 
@@ -50,7 +62,7 @@ def TTG_LinearEncoding : TTG_Distributed<"Linear", "linear"> {
   let builders = [AttrBuilder<(ins "const ::tessera::LinearLayout &":$layout)>];
 }
 
-def TTG_NvidiaMmaEncoding : TTG_Distributed<"NvidiaMma", "nvidia_mma"> {
+def TTG_NvidiaMmaEncoding : TTG_Matrix<"NvidiaMma", "nvidia_mma"> {
   let summary = "accumulators of NVIDIA's matrix instructions, in the fragment layouts of the PTX ISA";
   let description = [{
     versionMajor 2: mma.sync of one warp, instrShape [16, 8] ([1, 16, 8] with a batch dimension). versionMajor 3: wgmma of
@@ -63,27 +75,56 @@ def TTG_NvidiaMmaEncoding : TTG_Distributed<"NvidiaMma", "nvidia_mma"> {
       "::llvm::ArrayRef<unsigned>":$instrShape), [{
     return $_get($_ctxt, versionMajor, 0u, warpsPerCTA, ::llvm::ArrayRef<unsigned>(), instrShape);
   }]>];
-  let extraClassDeclaration = [{
+  let extraClassDeclaration = MatrixMethods # [{
     /// Whether the instruction is wgmma, of four warps, and not mma.sync, of one.
     bool isWarpGroup() const { return getVersionMajor() == 3; }
     /// Columns of one instruction.
     unsigned getInstrN() const { return isWarpGroup() ? getInstrShape()[1] : getInstrShape().back(); }
-    /// Dimensions in which consecutive warps lie, fastest first.
-    ::llvm::SmallVector<unsigned> getWarpOrder() const;
   }];
+}
+
+def TTG_AmdMfmaEncoding : TTG_Matrix<"AmdMfma", "amd_mfma"> {
+  let summary = "accumulators of AMD's MFMA instructions (wavefronts of 64 lanes), as the CDNA ISA documents show them";
+  let description = [{
+    version 2: gfx90a, 3: gfx942, 4: gfx950. instrShape is [m, n, k] of one instruction: 16 or 32 rows and as many columns.
+    Warps are side by side, columns first, each with tilesPerWarp instructions side by side; the whole is repeated, columns
+    first. isTransposed: the instruction gets B's columns as rows of its A, so that a lane holds consecutive columns.
+    elementBitWidth is that of an accumulator: 64 for f64, whose lanes lie otherwise.
+  }];
+  let parameters = (ins "unsigned":$version, TTG_List:$warpsPerCTA, TTG_List:$instrShape, "bool":$isTransposed,
+                    TTG_Bases:$cgaLayout, TTG_List:$tilesPerWarp, "unsigned":$elementBitWidth);
+  let builders = [AttrBuilder<(ins "unsigned":$version, "::llvm::ArrayRef<unsigned>":$warpsPerCTA,
+      "::llvm::ArrayRef<unsigned>":$instrShape, "bool":$isTransposed, CArg<"unsigned", "32">:$elementBitWidth), [{
+    return $_get($_ctxt, version, warpsPerCTA, instrShape, isTransposed, ::llvm::ArrayRef<unsigned>(),
+                 ::llvm::SmallVector<unsigned>(warpsPerCTA.size(), 1), elementBitWidth);
+  }]>];
+}
+
+def TTG_AmdWmmaEncoding : TTG_Matrix<"AmdWmma", "amd_wmma"> {
+  let summary = "accumulators of AMD's WMMA instructions (wavefronts of 32 lanes), as the RDNA ISA documents show them";
+  let description = [{
+    version 1: gfx11, 2: gfx12, 3: gfx1250. instrShape is [16, 16, k], with k 16 if not written. Warps and isTranspose as
+    in amd_mfma.
+  }];
+  let parameters = (ins "unsigned":$version, "bool":$isTransposed, TTG_List:$warpsPerCTA, TTG_Bases:$cgaLayout,
+                    TTG_List:$tilesPerWarp, TTG_List:$instrShape);
+  let builders = [AttrBuilder<(ins "unsigned":$version, "::llvm::ArrayRef<unsigned>":$warpsPerCTA,
+      "::llvm::ArrayRef<unsigned>":$instrShape, "bool":$isTransposed), [{
+    return $_get($_ctxt, version, isTransposed, warpsPerCTA, ::llvm::ArrayRef<unsigned>(),
+                 ::llvm::SmallVector<unsigned>(warpsPerCTA.size(), 1), instrShape);
+  }]>];
 }
 
 def TTG_DotOperandEncoding : TTG_Distributed<"DotOperand", "dot_op"> {
   let summary = "operand opIdx (0: A, 1: B) of a matrix instruction whose accumulators have the layout `parent`";
   let description = [{
-    A lane holds kWidth consecutive elements along k, then those of 8 rows on (A only), then those 4 * kWidth further
-    along k. Warps side by side along the other operand's dimension hold copies.
+    A lane holds kWidth consecutive elements along k; what follows is the parent's: for nvidia_mma those of 8 rows on (A
+    only), then those 4 * kWidth further along k; for amd_mfma and amd_wmma those kWidth times the lanes along k further.
+    kWidth may be a multiple of what an instruction takes of a lane: the order along k is free as long as A and B have the
+    same. Warps side by side along the other operand's dimension hold copies.
   }];
-  let parameters = (ins "unsigned":$opIdx, "::tessera::ttg::DistributedEncoding":$parent, "unsigned":$kWidth);
-  let builders = [AttrBuilder<(ins "unsigned":$opIdx, "::tessera::ttg::NvidiaMmaEncodingAttr":$parent,
-      "unsigned":$kWidth)>];
+  let parameters = (ins "unsigned":$opIdx, "::tessera::ttg::MatrixEncoding":$parent, "unsigned":$kWidth);
   let extraClassDeclaration = [{
-    ::tessera::ttg::NvidiaMmaEncodingAttr getMma() const;
     /// The dimension summed over.
     unsigned getKDim() const { return getRank() - (getOpIdx() == 0 ? 1 : 2); }
   }];
@@ -93,6 +134,19 @@ def TTG_SwizzledSharedEncoding : TTG_Shared<"SwizzledShared", "swizzled_shared",
   let summary = "row-major by `order`, groups of `vec` elements of a row permuted by xor with the row's phase";
   let description = [{
     Element (r, c), c along order[0], is at r * columns + ((c / vec) ^ ((r / perPhase) % maxPhase)) * vec + c % vec.
+  }];
+  let parameters = (ins "unsigned":$vec, "unsigned":$perPhase, "unsigned":$maxPhase, TTG_List:$order, TTG_Bases:$cgaLayout);
+  let builders = [AttrBuilder<(ins "unsigned":$vec, "unsigned":$perPhase, "unsigned":$maxPhase,
+      "::llvm::ArrayRef<unsigned>":$order), [{
+    return $_get($_ctxt, vec, perPhase, maxPhase, order, ::llvm::ArrayRef<unsigned>());
+  }]>];
+}
+
+def TTG_AmdRotatingSharedEncoding : TTG_Shared<"AmdRotatingShared", "amd_rotating_shared", ["transpose"]> {
+  let summary = "swizzled_shared whose phases rotate: rows whose phases would be equal again get others";
+  let description = [{
+    As swizzled_shared, with the phase p ^ (p / maxPhase), p = r / perPhase, in place of p, taken modulo maxPhase. Lanes
+    that write units of neighbouring rows and of rows maxPhase * perPhase apart then both find free banks.
   }];
   let parameters = (ins "unsigned":$vec, "unsigned":$perPhase, "unsigned":$maxPhase, TTG_List:$order, TTG_Bases:$cgaLayout);
   let builders = [AttrBuilder<(ins "unsigned":$vec, "unsigned":$perPhase, "unsigned":$maxPhase,

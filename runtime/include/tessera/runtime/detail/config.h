@@ -2,8 +2,9 @@
 // Equality and hash of a kernel's configuration, whatever aggregate the user wrote: two configurations that differ in
 // any field are different kernels.
 //
-// In this order: a type without padding and floats is compared by its bytes; one with operator== by that; any other
-// aggregate of up to 16 fields field by field, floats by their bits (so that NaN equals itself).
+// In this order: a type without padding and floats is compared by its bytes; floats are, so that NaN equals itself and 0 is
+// not -0; arrays and other ranges element by element; a type with operator== by that; any other aggregate of up to 16
+// fields field by field.
 #include <algorithm>
 #include <bit>
 #include <concepts>
@@ -76,10 +77,10 @@ template <class C> bool config_equal(const C &a, const C &b) {
     return std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b);
   } else if constexpr (std::same_as<C, double>) {
     return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b);
+  } else if constexpr (std::ranges::sized_range<const C>) { // == of arrays compares addresses
+    return std::ranges::equal(a, b, [](const auto &x, const auto &y) { return config_equal(x, y); });
   } else if constexpr (std::equality_comparable<C>) {
     return a == b;
-  } else if constexpr (std::ranges::sized_range<const C> || std::is_array_v<C>) {
-    return std::ranges::equal(a, b, [](auto &x, auto &y) { return config_equal(x, y); });
   } else {
     static_assert(
         std::is_aggregate_v<C>,
@@ -107,10 +108,10 @@ template <class C> std::uint64_t config_hash(const C &c) {
     h = step(h, std::bit_cast<std::uint32_t>(c));
   } else if constexpr (std::same_as<C, double>) {
     h = step(h, std::bit_cast<std::uint64_t>(c));
-  } else if constexpr (std::equality_comparable<C>) {
-  } else if constexpr (std::ranges::sized_range<const C> || std::is_array_v<C>) {
-    for (auto &x : c)
+  } else if constexpr (std::ranges::sized_range<const C>) {
+    for (const auto &x : c)
       h = step(h, config_hash(x));
+  } else if constexpr (std::equality_comparable<C>) {
   } else if constexpr (std::is_aggregate_v<C>) {
     std::apply([&](auto &...x) { ((h = step(h, config_hash(x))), ...); }, fields_of(c));
   }

@@ -30,9 +30,8 @@ public:
   virtual int info(int file, file_info &out);
   virtual int info(const std::string &path, file_info &out);
   virtual int rename(const std::string &from, const std::string &to);
-  virtual int remove(const std::string &path);        ///< a file
-  virtual int remove_folder(const std::string &path); ///< an empty one
-  virtual int make_folder(const std::string &path);   ///< one level; -EEXIST where there is one
+  virtual int remove(const std::string &path);      ///< a file
+  virtual int make_folder(const std::string &path); ///< one level; -EEXIST where there is one
   virtual int list(const std::string &path, std::vector<std::string> &names);
   /// Sets the time of the last write to now. (Times of reading are kept by few systems, and changed by every backup.)
   virtual int touch(int file);

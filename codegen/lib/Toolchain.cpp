@@ -1,5 +1,5 @@
 // Names the programs that make machine code, for the cache key: a rebuilt library or another assembler is another tool.
-#include "../nvidia/NvidiaTargetInfo.h"
+#include "nvidia/NvidiaTargetInfo.h"
 
 #include "llvm-c/Core.h"
 #include "llvm/Config/llvm-config.h"

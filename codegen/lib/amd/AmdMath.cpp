@@ -1,0 +1,222 @@
+// Float functions: the hardware's approximations (1 ulp, results below the normal range become zero) where speed is wanted,
+// LLVM's correctly rounded expansions and libclc where precision is, libclc for all of f64. fp8 conversions.
+#include "AmdTargetInfo.h"
+
+#include "../common/FastSine.h"
+#include "../common/Optimize.h"
+
+#include "llvm/IR/InlineAsm.h"
+#include "llvm/IR/IntrinsicsAMDGPU.h"
+#include "llvm/IR/MDBuilder.h"
+
+#include <numbers>
+
+// The functions of libclc that are called below, cut out at build time (codegen/cmake/Libclc.cmake).
+extern "C" {
+extern const char tessera_libclc_amdgcn[];
+extern const char tessera_libclc_amdgcn_end[];
+}
+
+namespace tessera::codegen {
+
+namespace Intrinsic = llvm::Intrinsic;
+
+/// Instructions that the calls of one library function may add to a kernel.
+constexpr unsigned maxInlinedInstructions = 2048;
+
+V AmdTargetInfo::libraryCall(B &b, llvm::StringRef name, llvm::ArrayRef<V> args) {
+  // libclc has OpenCL's names in the Itanium mangling.
+  llvm::Type *type = args.front()->getType();
+  std::string symbol =
+      "_Z" + std::to_string(name.size()) + name.str() + std::string(args.size(), type->isFloatTy() ? 'f' : 'd');
+  auto callee = b.GetInsertBlock()->getModule()->getOrInsertFunction(
+      symbol, llvm::FunctionType::get(type, llvm::SmallVector<llvm::Type *>(args.size(), type), false));
+  llvm::CallInst *call = b.CreateCall(callee, args);
+  call->setDoesNotAccessMemory();
+  return call;
+}
+
+void AmdTargetInfo::linkLibraries(llvm::Module &m) const {
+  if (llvm::any_of(m, [](llvm::Function &f) { return f.isDeclaration() && f.getName().starts_with("_Z"); })) {
+    llvm::StringRef bitcode(tessera_libclc_amdgcn, tessera_libclc_amdgcn_end - tessera_libclc_amdgcn);
+    linkBitcode(m, llvm::MemoryBufferRef(bitcode, "libclc"));
+  }
+  for (llvm::Function &f : m) {
+    if (f.isDeclaration())
+      continue;
+    // The mode in which minima and maxima need no instruction before that makes a quiet NaN of a signalling one. A function of
+    // another mode would not be inlined.
+    if (arch.generation < 12)
+      f.addFnAttr("amdgpu-ieee", "false");
+    // A long function that a work-item calls for each of many elements stays a function.
+    if (f.hasLocalLinkage() && f.getInstructionCount() * f.getNumUses() > maxInlinedInstructions)
+      f.addFnAttr(llvm::Attribute::NoInline);
+  }
+}
+
+/// f32 to 32 bits: the instruction truncates, saturates and takes NaN to 0 (CDNA3 ISA 16.9), which LLVM's conversion leaves
+/// undefined and its saturating one does by comparisons.
+static V saturate(llvm::IRBuilderBase &b, V v, bool isSigned) {
+  auto *type = llvm::FunctionType::get(b.getInt32Ty(), {b.getFloatTy()}, false);
+  llvm::CallInst *call = b.CreateCall(
+      type, llvm::InlineAsm::get(type, isSigned ? "v_cvt_i32_f32 $0, $1" : "v_cvt_u32_f32 $0, $1", "=v,v", false), {v});
+  call->setDoesNotAccessMemory();
+  call->setDoesNotThrow();
+  return call;
+}
+
+V AmdTargetInfo::floatToInt(B &b, V v, llvm::Type *to, bool isSigned) {
+  // From there narrower integers are clamped.
+  unsigned width = to->getIntegerBitWidth();
+  if (v->getType()->isDoubleTy() || width > 32 || width == 1)
+    return nullptr;
+  if (!v->getType()->isFloatTy())
+    v = b.CreateFPExt(v, b.getFloatTy());
+  V wide = saturate(b, v, isSigned);
+  if (width == 32)
+    return wide;
+  auto limit = [&](const llvm::APInt &value) { return b.getInt(isSigned ? value.sext(32) : value.zext(32)); };
+  if (isSigned) {
+    wide = b.CreateBinaryIntrinsic(Intrinsic::smax, wide, limit(llvm::APInt::getSignedMinValue(width)));
+    wide = b.CreateBinaryIntrinsic(Intrinsic::smin, wide, limit(llvm::APInt::getSignedMaxValue(width)));
+  } else {
+    wide = b.CreateBinaryIntrinsic(Intrinsic::umin, wide, limit(llvm::APInt::getMaxValue(width)));
+  }
+  return b.CreateTrunc(wide, to);
+}
+
+bool AmdTargetInfo::hasNative(MathFn fn, llvm::Type *) const {
+  // Exact functions: LLVM has them for every float type.
+  return fn == MathFn::Abs || fn == MathFn::Fma || fn == MathFn::Floor || fn == MathFn::Ceil || fn == MathFn::Trunc ||
+         fn == MathFn::Round;
+}
+
+bool AmdTargetInfo::isLongFunction(MathFn fn, llvm::Type *elem, bool precise) const {
+  switch (fn) {
+  case MathFn::Sin:
+  case MathFn::Cos:
+  case MathFn::Tan:
+  case MathFn::Tanh:
+  case MathFn::Erf:
+  case MathFn::Pow: return true;
+  case MathFn::Exp:
+  case MathFn::Exp2:
+  case MathFn::Log:
+  case MathFn::Log2:
+  case MathFn::Log10: return precise || elem->isDoubleTy();
+  default: return false;
+  }
+}
+
+V AmdTargetInfo::outOfFastRange(B &b, MathFn fn, llvm::ArrayRef<V> args) {
+  llvm::Type *type = args.front()->getType();
+  bool limited = (fn == MathFn::Sin || fn == MathFn::Cos) && (type->isFloatTy() || type->isBFloatTy());
+  return limited ? beyondFastAngle(b, args.front()) : nullptr; // f16 ends before
+}
+
+V AmdTargetInfo::math(B &b, MathFn fn, llvm::ArrayRef<V> args, bool precise) {
+  V x = args.front();
+  llvm::Type *type = x->getType();
+  bool fast = type->isFloatTy() && !precise;
+  auto number = [&](double value) { return llvm::ConstantFP::get(type, value); };
+  auto libm = [&](llvm::StringRef name) { return libraryCall(b, name, args); };
+  // Within 2.5 ulp, which LLVM reaches by the hardware's approximation and a correction of the exponent.
+  auto approximate = [&](V v) {
+    if (auto *i = llvm::dyn_cast<llvm::Instruction>(v); i && fast)
+      i->setMetadata(llvm::LLVMContext::MD_fpmath, llvm::MDBuilder(b.getContext()).createFPMath(2.5f));
+    return v;
+  };
+  auto exp2 = [&](V v) { return b.CreateIntrinsic(type, Intrinsic::amdgcn_exp2, {v}); };
+  // Denormal arguments are scaled, since the instruction takes them for zero.
+  auto log2 = [&] {
+    V small = b.CreateFCmpOLT(x, number(0x1p-126));
+    V scaled = b.CreateFMul(x, b.CreateSelect(small, number(0x1p32), number(1)));
+    V raw = b.CreateIntrinsic(type, Intrinsic::amdgcn_log, {scaled});
+    return b.CreateFSub(raw, b.CreateSelect(small, number(32), number(0)));
+  };
+  auto sqrt = [&] { return approximate(b.CreateUnaryIntrinsic(Intrinsic::sqrt, x)); };
+  auto toInt = [&](V v) { return saturate(b, v, /*isSigned=*/true); };
+  switch (fn) {
+  case MathFn::Exp: return fast ? exp2(b.CreateFMul(x, number(std::numbers::log2e))) : libm("exp");
+  case MathFn::Exp2: return fast ? exp2(x) : libm("exp2");
+  case MathFn::Log: return fast ? b.CreateFMul(log2(), number(std::numbers::ln2)) : libm("log");
+  case MathFn::Log2: return fast ? log2() : libm("log2");
+  case MathFn::Log10:
+    return fast ? b.CreateFMul(log2(), number(std::numbers::ln2 / std::numbers::ln10)) : libm("log10");
+  case MathFn::Sqrt: return sqrt();
+  case MathFn::Rsqrt: return approximate(b.CreateFDiv(number(1), sqrt()));
+  case MathFn::Sin: return fast ? sineOrCosine(b, x, 0, toInt) : libm("sin");
+  case MathFn::Cos: return fast ? sineOrCosine(b, x, 1, toInt) : libm("cos");
+  case MathFn::Div: return approximate(b.CreateFDiv(x, args[1]));
+  case MathFn::Tan: return libm("tan");
+  case MathFn::Tanh: return libm("tanh");
+  case MathFn::Erf: return libm("erf");
+  case MathFn::Pow: return libm("pow");
+  case MathFn::Floor: return b.CreateUnaryIntrinsic(Intrinsic::floor, x);
+  case MathFn::Ceil: return b.CreateUnaryIntrinsic(Intrinsic::ceil, x);
+  case MathFn::Trunc: return b.CreateUnaryIntrinsic(Intrinsic::trunc, x);
+  case MathFn::Round: return b.CreateUnaryIntrinsic(Intrinsic::round, x);
+  case MathFn::Abs: return b.CreateUnaryIntrinsic(Intrinsic::fabs, x);
+  case MathFn::Fma: return b.CreateIntrinsic(Intrinsic::fma, {type}, args);
+  }
+  return nullptr;
+}
+
+// ---- fp8 ------------------------------------------------------------------------------------------------------------
+
+llvm::SmallVector<V> AmdTargetInfo::convertToFp8(B &b, MatrixType to, V low, V high) {
+  bool fnuz = arch.is("gfx942"), e4m3 = to == MatrixType::E4M3;
+  if (!fnuz && !arch.ocpConversions)
+    return {};
+  // The instructions make infinity or NaN of what is too large; NaN compares false and stays.
+  double largest = e4m3 ? 448 : 57344;
+  llvm::Type *f32 = b.getFloatTy();
+  llvm::SmallVector<V, 2> values{low, high}, clamped;
+  for (V &v : values) {
+    v = v->getType()->isFloatTy() ? v : b.CreateFPExt(v, f32);
+    V limit = llvm::ConstantFP::get(f32, largest);
+    V large = b.CreateFCmpOGT(b.CreateUnaryIntrinsic(Intrinsic::fabs, v), limit);
+    clamped.push_back(b.CreateSelect(large, b.CreateBinaryIntrinsic(Intrinsic::copysign, limit, v), v));
+    // gfx942 has fp8 without infinities and -0, whose exponent is biased by one more: the same bits mean half as much.
+    if (fnuz)
+      clamped.back() = b.CreateFMul(clamped.back(), llvm::ConstantFP::get(f32, 0.5));
+  }
+  V packed = b.CreateIntrinsic(e4m3 ? Intrinsic::amdgcn_cvt_pk_fp8_f32 : Intrinsic::amdgcn_cvt_pk_bf8_f32, {},
+                               {clamped[0], clamped[1], b.getInt32(0), b.getFalse()});
+  llvm::SmallVector<V> result;
+  for (unsigned i = 0; i < 2; ++i) {
+    V byte = b.CreateTrunc(i ? b.CreateLShr(packed, 8) : packed, b.getInt8Ty());
+    if (fnuz) { // a negative number that became zero, and NaN
+      V sign = b.CreateLShr(b.CreateBitCast(values[i], b.getInt32Ty()), 24);
+      byte = b.CreateOr(byte, b.CreateAnd(b.CreateTrunc(sign, b.getInt8Ty()), 0x80));
+      byte = b.CreateSelect(b.CreateFCmpUNO(values[i], values[i]), b.getInt8(0x7f), byte);
+    }
+    result.push_back(byte);
+  }
+  return result;
+}
+
+llvm::SmallVector<V> AmdTargetInfo::convertFromFp8(B &b, MatrixType from, V low, V high) {
+  // e5m2 is the upper byte of an f16, which no instruction beats.
+  if (from != MatrixType::E4M3 || !arch.ocpConversions)
+    return {};
+  V packed = b.CreateOr(b.CreateZExt(low, b.getInt16Ty()), b.CreateShl(b.CreateZExt(high, b.getInt16Ty()), 8), "", true);
+  V halves = nullptr;
+  switch (arch.ocpConversions) {
+  case 1: {
+    V both = b.CreateIntrinsic(Intrinsic::amdgcn_cvt_pk_f32_fp8, {},
+                               {b.CreateZExt(packed, b.getInt32Ty()), b.getFalse()});
+    halves = b.CreateFPTrunc(both, llvm::FixedVectorType::get(b.getHalfTy(), 2));
+    break;
+  }
+  case 2:
+    halves = b.CreateIntrinsic(Intrinsic::amdgcn_cvt_scalef32_pk_f16_fp8, {},
+                               {b.CreateZExt(packed, b.getInt32Ty()), llvm::ConstantFP::get(b.getFloatTy(), 1),
+                                b.getFalse()});
+    break;
+  default: halves = b.CreateIntrinsic(Intrinsic::amdgcn_cvt_pk_f16_fp8, {}, {packed}); break;
+  }
+  return {b.CreateExtractElement(halves, uint64_t(0)), b.CreateExtractElement(halves, uint64_t(1))};
+}
+
+} // namespace tessera::codegen
