@@ -91,6 +91,8 @@ std::pair<config, tessera::compile_options> choose(const settings &s, const tess
     c.bm = 128, c.bn = 256, c.bk = 128 / static_cast<int>(sizeof(T)), warps = 8;
   } else if (large && t.kind == tessera::target_kind::hip) { // tiles in flight are held in registers
     c.bm = 128, c.bn = 128, c.bk = std::max(16, 128 / static_cast<int>(sizeof(T))), warps = 8;
+  } else if (large && t.arch == "sm_90a" && p == tl::precision::tf32) { // two programs at a time, in turns
+    c.bm = 128, c.bn = 128, c.bk = 32;
   } else if (large) {
     c.bm = 128, c.bn = 128, c.bk = std::max(16, 64 / static_cast<int>(sizeof(T))), c.stages = 4, warps = 8;
   }

@@ -393,6 +393,7 @@ bool compare_matmul(tessera::cli &cli, const tessera::stream &s, std::int64_t n,
 int main(int argc, char **argv) {
   std::int64_t rows = 0, cols = 0, size = 0;
   std::string nvrtc_path, blas_path, cudnn_path;
+  bool alone = false;
   tessera::cli cli("three_levels", "Softmax and matrix product by hand, from a library, and in Tessera");
   cli.option("--rows", rows, "rows of the softmax");
   cli.option("--cols", cols, "its columns");
@@ -400,6 +401,7 @@ int main(int argc, char **argv) {
   cli.option("--nvrtc", nvrtc_path, "file of NVRTC, where the loader does not find it");
   cli.option("--blas", blas_path, "the same of cuBLAS, or of the CPU's BLAS");
   cli.option("--cudnn", cudnn_path, "the same of cuDNN");
+  cli.flag("--alone", alone, "on a GPU: Tessera, with nothing beside it");
 
   return cli.run(argc, argv, [&] {
     if (cli.compile_only()) {
@@ -425,7 +427,7 @@ int main(int argc, char **argv) {
                      : compare_matmul<tl::f16>(cli, stream, size, nullptr, none)) &&
              ok;
     }
-    if (device.target().kind != tessera::target_kind::cuda) { // what there is to compare with is made for CUDA
+    if (alone || device.target().kind != tessera::target_kind::cuda) { // what there is to compare with is made for CUDA
       const library none{};
       const bool ok = compare_softmax(cli, stream, rows, cols, nullptr, none);
       return compare_matmul<tl::f16>(cli, stream, size, nullptr, none) && ok;

@@ -42,7 +42,7 @@ else()
     core support irreader linker bitreader bitwriter passes target targetparser analysis transformutils ipo scalaropts vectorize
     orcjit executionengine jitlink orctargetprocess object mc asmparser
     option debuginfodwarf binaryformat demangle # what lld needs
-    nvptxcodegen nvptxdesc nvptxinfo amdgpucodegen amdgpudesc amdgpuinfo amdgpuasmparser x86codegen x86desc x86info x86asmparser x86disassembler)
+    nvptxcodegen nvptxdesc nvptxinfo amdgpucodegen amdgpudesc amdgpuinfo amdgpuasmparser amdgpudisassembler x86codegen x86desc x86info x86asmparser x86disassembler)
   target_link_libraries(tessera_llvm INTERFACE ${mlir_roots} ${llvm_libraries})
 endif()
 

@@ -175,8 +175,8 @@ SharedAccessCost sharedAccessCost(const LinearLayout &distributed, const LinearL
   for (; (elementBytes << vecBits) < model.maxVectorBytes; ++vecBits) {
     Vec step = Vec(1) << vecBits;
     auto moves = [&](Vec offset) { return (offset & step) != 0; };
-    if (!is_contained(registers, step) || count_if(registers, moves) != 1 || any_of(offsets.bases(HwDim::Lane), moves) ||
-        any_of(offsets.bases(HwDim::Warp), moves))
+    if (!is_contained(registers, step) || count_if(registers, moves) != 1 ||
+        any_of(offsets.bases(HwDim::Lane), moves) || any_of(offsets.bases(HwDim::Warp), moves))
       break;
   }
   unsigned vecBytes = elementBytes << vecBits;
@@ -271,7 +271,7 @@ struct WgmmaMatcher {
 } // namespace
 
 std::optional<WarpGroupOperand> planWarpGroupOperand(const LinearLayout &memory, unsigned kDim, unsigned extent,
-                                             unsigned elementBytes) {
+                                                     unsigned elementBytes) {
   unsigned kElements = elementBytes ? 32 / elementBytes : 0;
   if (memory.rank() != 2 || kDim > 1 || elementBytes > 4 || kElements == 0 || memory.shape()[kDim] < kElements ||
       memory.shape()[1 - kDim] < extent)

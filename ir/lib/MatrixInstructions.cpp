@@ -50,8 +50,7 @@ LinearLayout operandFragment(const MatrixInstruction &i, unsigned outer, int64_t
   switch (i.family) {
   case MatrixFamily::Mma: // quads of lanes along k, eight of them along rows; further rows, then further words
     return f.registers(k, run).lanes(k, 4).lanes(outer, 8).registers(outer, extent / 8).rest(k).layout();
-  case MatrixFamily::Mfma:
-    return f.registers(k, run).lanes(outer, extent).lanes(k, 64 / extent).layout();
+  case MatrixFamily::Mfma: return f.registers(k, run).lanes(outer, extent).lanes(k, 64 / extent).layout();
   case MatrixFamily::Wmma:
     f.registers(k, run).lanes(outer, 16);
     return (i.version == 1 ? f.copies(2) : f.lanes(k, 2)).rest(k).layout();
@@ -63,8 +62,7 @@ LinearLayout accumulatorFragment(const MatrixInstruction &i) {
   Fragment f(i.m, i.n);
   constexpr unsigned row = 0, column = 1;
   switch (i.family) {
-  case MatrixFamily::Mma:
-    return f.registers(column, 2).lanes(column, 4).lanes(row, 8).rest(row).layout();
+  case MatrixFamily::Mma: return f.registers(column, 2).lanes(column, 4).lanes(row, 8).rest(row).layout();
   case MatrixFamily::Mfma:
     f.lanes(column, i.n);
     if (i.bits == 64) // f64: neighbouring rows are in neighbouring groups of lanes
@@ -96,12 +94,10 @@ bool exists(const MatrixInstruction &i) {
       return false;
     unsigned perLane = i.m * i.k / 64;
     switch (i.bits) {
-    case 64:
-      return i.m == 16 && i.k == 4;
+    case 64: return i.m == 16 && i.k == 4;
     case 32: // f32, and xf32 on gfx942
       return perLane == 1 || (perLane == 2 && i.version == 3);
-    case 16:
-      return perLane == 4 || (perLane == 8 && i.version == 4);
+    case 16: return perLane == 4 || (perLane == 8 && i.version == 4);
     case 8: // integers first double on gfx942, both double on gfx950: there also 32, the f8f6f4 forms
       return i.version == 2 ? perLane == 4 : perLane == 8 || (i.version == 4 && (perLane == 16 || perLane == 32));
     }
@@ -127,10 +123,8 @@ unsigned elementsPerLane(const MatrixInstruction &i) {
 
 unsigned runAlongK(const MatrixInstruction &i) {
   switch (i.family) {
-  case MatrixFamily::Mma:
-    return std::max(1u, 32 / i.bits);
-  case MatrixFamily::Mfma:
-    return elementsPerLane(i);
+  case MatrixFamily::Mma: return std::max(1u, 32 / i.bits);
+  case MatrixFamily::Mfma: return elementsPerLane(i);
   case MatrixFamily::Wmma: // gfx1250: 16 bytes of a lane, then of the other
     return i.version == 3 ? std::min(elementsPerLane(i), 128 / i.bits) : elementsPerLane(i);
   }
@@ -139,12 +133,9 @@ unsigned runAlongK(const MatrixInstruction &i) {
 
 LinearLayout fragmentOf(const MatrixInstruction &i, MatrixOperand operand) {
   switch (operand) {
-  case MatrixOperand::A:
-    return operandFragment(i, 0, i.m, i.k);
-  case MatrixOperand::B:
-    return operandFragment(i, 1, i.k, i.n);
-  case MatrixOperand::C:
-    return accumulatorFragment(i);
+  case MatrixOperand::A: return operandFragment(i, 0, i.m, i.k);
+  case MatrixOperand::B: return operandFragment(i, 1, i.k, i.n);
+  case MatrixOperand::C: return accumulatorFragment(i);
   }
   return {};
 }

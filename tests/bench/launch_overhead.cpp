@@ -1,13 +1,14 @@
 // What a launch costs the host: the first one (traced, compiled, loaded), by stage, and warm ones with 5 and 20
-// arguments beside a bare cuLaunchKernel of the same code in the same process.
+// arguments beside the driver's own launch (cuLaunchKernel, hipModuleLaunchKernel) of the same code in the same process.
 //
-//     launch_overhead --target=cuda --bench
+//     launch_overhead --target=cuda|hip --bench
 #include <dlfcn.h>
 
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <functional>
 #include <string>
 #include <thread>
@@ -53,33 +54,59 @@ const auto twenty =
       tl::store(out + at, all, at < sum);
     });
 
-/// The driver's own launch, of a cubin that tessera compiled.
+/// The driver's own launch, of machine code that tessera compiled.
 class bare_function {
 public:
-  bare_function(const tessera::kernel_handle &k) : shared_(k.shared_bytes()), threads_(32 * k.num_warps()) {
-    void *library = dlopen("libcuda.so.1", RTLD_NOW);
-    auto load = reinterpret_cast<int (*)(void **, const void *)>(dlsym(library, "cuModuleLoadData"));
-    auto find = reinterpret_cast<int (*)(void **, void *, const char *)>(dlsym(library, "cuModuleGetFunction"));
-    launch_ = reinterpret_cast<decltype(launch_)>(dlsym(library, "cuLaunchKernel"));
-    auto retain = reinterpret_cast<int (*)(void **, int)>(dlsym(library, "cuDevicePrimaryCtxRetain"));
-    set_current_ = reinterpret_cast<decltype(set_current_)>(dlsym(library, "cuCtxSetCurrent"));
-    if (retain(&context_, 0) || set_current_(context_))
-      throw tessera::error(tessera::stage::driver, "the device has no primary context");
-    const std::string &code = k.stage(k.has("cubin") ? "cubin" : "ptx");
+  bare_function(const tessera::device &d, const tessera::kernel_handle &k)
+      : shared_(k.shared_bytes()), threads_(d.properties().warp_size * k.num_warps()) {
+    const bool hip = d.target().kind == tessera::target_kind::hip;
+    void *library = open(hip);
+    auto load = reinterpret_cast<int (*)(void **, const void *)>(dlsym(library, hip ? "hipModuleLoadData" : "cuModuleLoadData"));
+    auto find = reinterpret_cast<int (*)(void **, void *, const char *)>(
+        dlsym(library, hip ? "hipModuleGetFunction" : "cuModuleGetFunction"));
+    launch_ = reinterpret_cast<decltype(launch_)>(dlsym(library, hip ? "hipModuleLaunchKernel" : "cuLaunchKernel"));
+    if (hip) {
+      shared_ = 0; // it is part of the code object
+      set_device_ = reinterpret_cast<decltype(set_device_)>(dlsym(library, "hipSetDevice"));
+      device_ = d.properties().index;
+    } else {
+      auto retain = reinterpret_cast<int (*)(void **, int)>(dlsym(library, "cuDevicePrimaryCtxRetain"));
+      set_context_ = reinterpret_cast<decltype(set_context_)>(dlsym(library, "cuCtxSetCurrent"));
+      if (retain(&context_, d.properties().index))
+        throw tessera::error(tessera::stage::driver, "the device has no primary context");
+    }
+    enter_thread();
+    const std::string &code = k.stage(hip ? "hsaco" : k.has("cubin") ? "cubin" : "ptx");
     void *module = nullptr;
     if (load(&module, code.c_str()) || find(&function_, module, k.name().c_str()))
       throw tessera::error(tessera::stage::driver, "the driver does not load the kernel again");
   }
   /// Makes the device current for this thread, which the driver's launch needs.
-  void enter_thread() const { set_current_(context_); }
+  void enter_thread() const {
+    if (set_context_ ? set_context_(context_) : set_device_(device_))
+      throw tessera::error(tessera::stage::driver, "the device cannot be made current");
+  }
   void operator()(void *stream, void **args) const {
     launch_(function_, 1, 1, 1, threads_, 1, 1, shared_, stream, args, nullptr);
   }
 
 private:
+  /// The library that tessera has opened already.
+  static void *open(bool hip) {
+    if (const char *named = std::getenv(hip ? "TESSERA_LIBHIP" : "TESSERA_LIBCUDA"); named && *named)
+      return dlopen(named, RTLD_NOW);
+    for (const char *name : hip ? std::array{"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5", "libamdhip64.so"}
+                                : std::array{"libcuda.so.1", "libcuda.so.1", "libcuda.so.1", "libcuda.so.1"})
+      if (void *library = dlopen(name, RTLD_NOW | RTLD_NOLOAD))
+        return library;
+    throw tessera::error(tessera::stage::driver, "the driver's library is not found again");
+  }
+
   using launch_type = int(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **,
                           void **);
-  int (*set_current_)(void *);
+  int (*set_context_)(void *) = nullptr;
+  int (*set_device_)(int) = nullptr;
+  int device_ = 0;
   void *context_ = nullptr, *function_ = nullptr;
   launch_type *launch_ = nullptr;
   unsigned shared_, threads_;
@@ -100,7 +127,7 @@ double cost(const tessera::stream &s, const std::function<void()> &call) {
 }
 
 void print(const char *what, double warm, double bare) {
-  std::printf("%-44s %7.3f us, bare cuLaunchKernel %7.3f us: + %.3f us, %.2f x\n", what, warm, bare, warm - bare,
+  std::printf("%-44s %7.3f us, bare launch %7.3f us: + %.3f us, %.2f x\n", what, warm, bare, warm - bare,
               warm / bare);
 }
 
@@ -138,7 +165,7 @@ bool measure(const tessera::stream &s) {
   call5(s);
   call20();
   s.synchronize();
-  if (s.device().target().kind != tessera::target_kind::cuda) {
+  if (s.device().is_cpu()) {
     std::printf(
         "warm launch, 5 arguments: %.3f us; 20 arguments: %.3f us (with the run itself: the CPU runs at once)\n",
         cost(s, [&] { call5(s); }), cost(s, call20));
@@ -151,9 +178,9 @@ bool measure(const tessera::stream &s) {
   std::array<int, 10> numbers{2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
   int n = 128;
   float scale_argument = scale;
-  const bare_function bare5(five.prepare(s, b[0], b[1], b[2], 128, scale));
+  const bare_function bare5(s.device(), five.prepare(s, b[0], b[1], b[2], 128, scale));
   const bare_function bare20(
-      twenty.prepare(s, b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], 2, 3, 4, 5, 6, 7, 8, 9, 10, 11));
+      s.device(), twenty.prepare(s, b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], 2, 3, 4, 5, 6, 7, 8, 9, 10, 11));
   void *args5[] = {&address[0], &address[1], &address[2], &n, &scale_argument};
   void *args20[20];
   for (int i = 0; i < 10; ++i)

@@ -218,6 +218,11 @@ int cuCtxGetCurrent(void **c) {
   *c = current() ? context_handle(current()) : nullptr;
   return success;
 }
+int cuCtxSetCurrent(void *c) {
+  ENTER("cuCtxSetCurrent")
+  contexts.assign(c ? 1 : 0, ordinal_of(c));
+  return success;
+}
 int cuCtxPushCurrent_v2(void *c) {
   ENTER("cuCtxPushCurrent")
   contexts.push_back(ordinal_of(c));

@@ -71,8 +71,10 @@ private:
     }
     for (llvm::Use *use : uses) {
       llvm::BasicBlock *place = placeOf(*use);
-      for (llvm::Loop *next = loops.getLoopFor(place); next && !next->contains(&loop); next = next->getParentLoop())
-        place = next->getLoopPreheader(); // LLVM gives every loop one
+      for (llvm::Loop *next = loops.getLoopFor(place); place && next && !next->contains(&loop); next = next->getParentLoop())
+        place = next->getLoopPreheader(); // most loops have one
+      if (!place)
+        continue;
       Done &there = done.try_emplace(place).first->second;
       if (!there.at)
         there.at = &*place->getFirstInsertionPt();

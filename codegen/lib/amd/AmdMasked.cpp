@@ -114,7 +114,7 @@ struct Split {
 class Addresses {
 public:
   Addresses(llvm::ScalarEvolution &se, llvm::UniformityInfo &uniformity, const AmdArch &arch)
-      : se(se), uniformity(uniformity), immediateBits(arch.generation >= 12 ? 22 : 12) {}
+      : se(se), uniformity(uniformity), immediateBits(arch.generation >= 12 ? 22 : 12), wraps(!arch.is("gfx1250")) {}
 
   std::optional<Split> split(V pointer, unsigned bytes) {
     const llvm::SCEV *address = se.getSCEV(pointer);
@@ -135,7 +135,7 @@ public:
     if (!argument || !argument->hasAttribute("tessera.below-2g"))
       return std::nullopt;
     // All of the distance lies in [0, 2^31) wherever memory is touched, so its low bits are enough.
-    std::tie(constant, rest) = takeConstant(distance);
+    std::tie(constant, rest) = wraps ? takeConstant(distance) : std::pair(uint64_t(0), distance);
     return Split{root, se.getTruncateExpr(rest, word()), constant, false};
   }
 
@@ -222,6 +222,7 @@ private:
   llvm::ScalarEvolution &se;
   llvm::UniformityInfo &uniformity;
   unsigned immediateBits; ///< of an offset in the instruction, which is not negative
+  bool wraps;             ///< the sum of offset and immediate has 32 bits, else more
 };
 
 /// Values as the words that buffer instructions move, and back.
@@ -278,7 +279,7 @@ void lowerToBuffer(Access &a, const Split &at, llvm::SCEVExpander &expander, con
   llvm::IRBuilder<> b(a.at);
   if (a.mask())
     offset = b.CreateSelect(a.mask(), offset, b.getInt32(outOfRange));
-  // What is only promised to be small in sum may wrap here: LLVM knows which hardware does.
+  // What is only promised to be small in sum may wrap here, as the hardware's sum does.
   if (at.constant)
     offset = b.CreateAdd(offset, b.getInt32(at.constant), "", /*NUW=*/at.proven);
   V buffer = bufferOf(b, base, arch);
@@ -384,7 +385,9 @@ void lowerMaskedAccesses(llvm::Function &f, llvm::TargetMachine &tm, const AmdAr
     llvm::SCEVExpander expander(se, "at");
     for (auto [a, at] : llvm::zip_equal(accesses, splits)) {
       pointers.emplace_back(a.pointer());
-      if (!at || !expander.isSafeToExpand(at->base) || !expander.isSafeToExpand(at->offset))
+      bool safe = at && expander.isSafeToExpand(at->base) && expander.isSafeToExpand(at->offset);
+      // LLVM would make an immediate of any constant in a sum, unless a selection hides it.
+      if (!safe || (!at->proven && !a.mask() && arch.is("gfx1250")))
         at.reset();
       else if (!a.call() && at->proven && !loopInfo.getLoopFor(a.at->getParent()))
         rebase(a, *at, expander);

@@ -48,6 +48,11 @@ void AmdTargetInfo::linkLibraries(llvm::Module &m) const {
     // another mode would not be inlined.
     if (arch.generation < 12)
       f.addFnAttr("amdgpu-ieee", "false");
+    // A kernel has as many as what it calls. Of generation 9 LLVM takes the number for one of two equal halves.
+    if (maxRegisters > 0) {
+      f.addFnAttr("amdgpu-num-vgpr", std::to_string(arch.generation == 9 ? maxRegisters / 2 : maxRegisters));
+      f.addFnAttr("amdgpu-agpr-alloc", "0");
+    }
     // A long function that a work-item calls for each of many elements stays a function.
     if (f.hasLocalLinkage() && f.getInstructionCount() * f.getNumUses() > maxInlinedInstructions)
       f.addFnAttr(llvm::Attribute::NoInline);

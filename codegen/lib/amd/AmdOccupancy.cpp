@@ -38,7 +38,7 @@ struct Shares {
 };
 
 /// More than this above what one more program allows, and it is not tried.
-constexpr unsigned mostAbovePercent = 12;
+constexpr unsigned mostAbovePercent = 20;
 
 std::string write(llvm::Module &m, llvm::TargetMachine &tm) {
   llvm::SmallString<0> written;

@@ -47,7 +47,7 @@ const AmdArch &amdArch(llvm::StringRef arch) {
 }
 
 AmdTargetInfo::AmdTargetInfo(const target &t, const compile_options &options)
-    : arch(amdArch(t.arch)), preciseMath(options.precise_math) {}
+    : arch(amdArch(t.arch)), preciseMath(options.precise_math), maxRegisters(options.maxnreg) {}
 
 std::unique_ptr<TargetInfo> createAmdTargetInfo(const target &t, const compile_options &options) {
   return std::make_unique<AmdTargetInfo>(t, options);
@@ -90,8 +90,6 @@ llvm::Function *AmdTargetInfo::createKernel(llvm::Module &m, B &b, llvm::StringR
   kernel->addFnAttr("uniform-work-group-size", "true");
   auto word = [&](unsigned value) { return llvm::ConstantAsMetadata::get(b.getInt32(value)); };
   kernel->setMetadata("reqd_work_group_size", llvm::MDNode::get(m.getContext(), {word(threads), word(1), word(1)}));
-  if (options.maxnreg > 0)
-    kernel->addFnAttr("amdgpu-num-vgpr", std::to_string(options.maxnreg));
   for (llvm::Argument &arg : kernel->args()) {
     arg.addAttr(llvm::Attribute::InReg); // loaded before the kernel starts, where hardware and firmware can
     args.push_back(&arg);
@@ -180,6 +178,14 @@ V AmdTargetInfo::dataParallel(B &b, V word, unsigned control) {
                             b.getInt32(0xf), b.getTrue()});
 }
 
+V AmdTargetInfo::laneHere(B &b) {
+  if (llvm::cast<llvm::Instruction>(thread)->getFunction() == b.GetInsertBlock()->getParent())
+    return laneId(b);
+  V low = b.CreateIntrinsic(b.getInt32Ty(), Intrinsic::amdgcn_mbcnt_lo, {b.getInt32(-1), b.getInt32(0)});
+  return arch.waveSize == 32 ? low
+                             : b.CreateIntrinsic(b.getInt32Ty(), Intrinsic::amdgcn_mbcnt_hi, {b.getInt32(-1), low});
+}
+
 V AmdTargetInfo::firstLane(B &b, V lane) {
   return mapWords(b, lane,
                   [&](V w) { return b.CreateIntrinsic(w->getType(), Intrinsic::amdgcn_readfirstlane, {w}); });
@@ -191,9 +197,9 @@ V AmdTargetInfo::shuffleXor(B &b, V v, unsigned mask) {
   auto all = [&](llvm::function_ref<V(V)> fn) { return mapWords(b, v, fn); };
   if (mask >= 32) {
     if (!arch.laneSwaps)
-      return shuffleIdx(b, v, b.CreateXor(laneId(b), mask));
+      return shuffleIdx(b, v, b.CreateXor(laneHere(b), mask));
     // Swapped with itself, a word becomes its lower half twice and its upper half twice.
-    V low = b.CreateICmpULT(laneId(b), b.getInt32(32));
+    V low = b.CreateICmpULT(laneHere(b), b.getInt32(32));
     V other = all([&](V w) {
       V both = b.CreateIntrinsic(Intrinsic::amdgcn_permlane32_swap, {}, {w, w, b.getFalse(), b.getFalse()});
       return b.CreateSelect(low, b.CreateExtractValue(both, 1), b.CreateExtractValue(both, 0));

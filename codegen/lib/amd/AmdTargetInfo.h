@@ -102,6 +102,7 @@ private:
   /// `fn` of each 32-bit word of `v`, of any element type.
   V mapWords(B &b, V v, llvm::function_ref<V(V)> fn);
   V dataParallel(B &b, V word, unsigned control); ///< a DPP move, of a word in all lanes
+  V laneHere(B &b);                               ///< laneId, also in functions that the kernel calls
   V libraryCall(B &b, llvm::StringRef name, llvm::ArrayRef<V> args);
   V sharedPointer(B &b, V offset);
   /// Emits `then` for work-items with `pred`; the builder goes on behind it. Yields what `then` returned, else `otherwise`.
@@ -109,6 +110,7 @@ private:
 
   const AmdArch &arch;
   bool preciseMath;
+  int maxRegisters; ///< of a work-item; 0: no limit
   unsigned threads = 0; ///< of a program
   V thread = nullptr;
   llvm::GlobalVariable *sharedMemory = nullptr;

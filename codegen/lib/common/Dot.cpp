@@ -6,6 +6,7 @@
 #include "tessera/passes/Allocation.h"
 
 #include "mlir/IR/Matchers.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 namespace tessera::codegen {
@@ -460,6 +461,15 @@ LogicalResult Emitter::emitWarpGroupDot(ttng::WarpGroupDotOp op) {
       if (a->basis(HwDim::Lane, bit) !=
           (bit < 2 ? Tile::At{0, 0, int64_t(4 / bytes) << bit} : Tile::At{0, int64_t(1) << (bit - 2), 0}))
         return op.emitOpError("has an operand A whose layout is not that of its instruction");
+    // The next trip would load A into the registers that this one's product may still be reading.
+    auto waited = [&] {
+      for (mlir::Operation *next = op->getNextNode(); next; next = next->getNextNode())
+        if (auto wait = mlir::dyn_cast<ttng::WarpGroupDotWaitOp>(next); wait && wait.getPendings() == 0)
+          return true;
+      return false;
+    };
+    if (op.getIsAsync() && op->getParentOfType<mlir::LoopLikeOpInterface>() && !waited())
+      return op.emitOpError("with A in registers is left unfinished at the end of a loop's trip: wait for it before");
   } else if ((descA = descriptorsOf(op.getA(), 1, 64, rows, shape.transA)).empty()) {
     return misplaced();
   }
@@ -491,6 +501,18 @@ LogicalResult Emitter::emitWarpGroupDot(ttng::WarpGroupDotOp op) {
   V useC = op.getUseC() ? getUniform(op.getUseC()) : b.getInt1(!isZero(op.getC()));
   V none = llvm::Constant::getNullValue(valueType(accType));
   Lanes result(get(op.getC()));
+  // Loads of A's words come just before the rows that take them, and so while the rows before are multiplied.
+  llvm::BasicBlock *block = b.GetInsertBlock();
+  auto writers = llvm::make_filter_range(llvm::reverse(*block), [](auto &i) { return i.mayWriteToMemory(); });
+  llvm::Instruction *writer = writers.empty() ? nullptr : &*writers.begin();
+  auto bringLoads = [&](llvm::ArrayRef<V> words) {
+    for (V word : words) {
+      auto *cast = llvm::dyn_cast<llvm::BitCastInst>(word);
+      auto *load = cast ? llvm::dyn_cast<llvm::LoadInst>(cast->getOperand(0)) : nullptr;
+      if (load && load->hasOneUse() && load->getParent() == block && (!writer || writer->comesBefore(load)))
+        load->moveBefore(cast->getIterator());
+    }
+  };
   for (unsigned first = 0; first < steps; first += stepsAtOnce) {
     unsigned end = std::min(steps, first + stepsAtOnce);
     Lanes sums = result;
@@ -507,6 +529,7 @@ LogicalResult Emitter::emitWarpGroupDot(ttng::WarpGroupDotOp op) {
       for (unsigned step = first; step < end; ++step)
         if (!appendA(words, row, step))
           return op.emitOpError("has an operand A whose layout is not that of its instruction");
+      bringLoads(words);
       values = target.warpGroupChain(b, shape, words, llvm::ArrayRef(descB).slice(column * steps + first, end - first),
                                      values, partial ? b.getFalse() : useC);
       if (values.size() != registers.size())

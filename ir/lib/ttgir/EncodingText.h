@@ -130,7 +130,7 @@ inline void printCga(AsmPrinter &printer, ArrayRef<unsigned> bases, unsigned ran
 }
 
 inline LogicalResult verifyPowersOfTwo(EmitError emitError, StringRef key, ArrayRef<unsigned> values, unsigned rank,
-                                uint64_t maxProduct) {
+                                       uint64_t maxProduct) {
   if (values.size() != rank)
     return emitError() << key << " has " << values.size() << " entries where order has " << rank;
   uint64_t product = 1;

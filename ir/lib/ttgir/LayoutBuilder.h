@@ -80,8 +80,9 @@ inline LinearLayout::Bases independent(llvm::ArrayRef<uint64_t> bases) {
   return kept;
 }
 
-inline LinearLayout distributed(llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<uint64_t> registers, llvm::ArrayRef<uint64_t> lanes,
-                         llvm::ArrayRef<uint64_t> warps, llvm::ArrayRef<uint64_t> blocks) {
+inline LinearLayout distributed(llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<uint64_t> registers,
+                                llvm::ArrayRef<uint64_t> lanes, llvm::ArrayRef<uint64_t> warps,
+                                llvm::ArrayRef<uint64_t> blocks) {
   auto bases = [](llvm::ArrayRef<uint64_t> list) { return LinearLayout::Bases(list.begin(), list.end()); };
   return LinearLayout(shape, {{HwDim::Register, independent(registers)},
                               {HwDim::Lane, bases(lanes)},

@@ -199,8 +199,9 @@ LogicalResult AmdMfmaEncodingAttr::verify(EmitError emitError, unsigned version,
                exists({MatrixFamily::Mfma, version, instrShape[0], instrShape[1], instrShape[2], bits});
   }
   if (!known)
-    return emitError() << "instrShape of amd_mfma is [16, 16, K] or [32, 32, K] with a K that an instruction of version "
-                       << version << " with " << elementBitWidth << "-bit accumulators has";
+    return emitError()
+           << "instrShape of amd_mfma is [16, 16, K] or [32, 32, K] with a K that an instruction of version " << version
+           << " with " << elementBitWidth << "-bit accumulators has";
   return success();
 }
 
@@ -253,8 +254,8 @@ MatrixInstruction AmdMfmaEncodingAttr::getInstruction(unsigned elementBits) cons
 
 LinearLayout AmdMfmaEncodingAttr::toLinearLayout(ArrayRef<int64_t> shape) const {
   // Only whether accumulators have 64 bits matters to their layout.
-  MatrixInstruction instruction{
-      MatrixFamily::Mfma, getVersion(), getInstrShape()[0], getInstrShape()[1], getInstrShape()[2], getElementBitWidth()};
+  MatrixInstruction instruction{MatrixFamily::Mfma, getVersion(),       getInstrShape()[0],
+                                getInstrShape()[1], getInstrShape()[2], getElementBitWidth()};
   return accumulators(*this, instruction, shape, /*rowsLast=*/true);
 }
 
@@ -332,8 +333,9 @@ LogicalResult DotOperandEncodingAttr::verify(EmitError emitError, unsigned opIdx
   if (opIdx > 1)
     return emitError() << "opIdx of dot_op is 0 (A) or 1 (B), not " << opIdx;
   if (!parent)
-    return emitError() << "dot_op needs a parent that is the layout of a matrix instruction's accumulators (nvidia_mma, "
-                          "amd_mfma, amd_wmma)";
+    return emitError()
+           << "dot_op needs a parent that is the layout of a matrix instruction's accumulators (nvidia_mma, "
+              "amd_mfma, amd_wmma)";
   if (std::string reason = parent.refusesOperand(opIdx, kWidth); !reason.empty())
     return emitError() << reason;
   return success();

@@ -99,7 +99,8 @@ public:
 
   ttg::MatrixEncoding accumulators(const Product &p, const MatrixInstruction &i) const final {
     SmallVector<unsigned> warps = warpTiling(p, i);
-    // Exchanged, so that a lane holds consecutive columns: stores are wide, and 16-bit results are a next A as they lie.
+    // Exchanged, so that a lane holds consecutive columns: stores are wide, and 16-bit results are a next A as they
+    // lie.
     if (family == MatrixFamily::Mfma)
       return ttg::AmdMfmaEncodingAttr::get(p.dot->getContext(), version, warps, {i.m, i.n, i.k}, /*isTransposed=*/true,
                                            i.bits == 64 ? 64 : 32);
@@ -108,7 +109,7 @@ public:
 
   unsigned kWidth(const Product &p, const MatrixInstruction &i) const final {
     if (family == MatrixFamily::Wmma && version == 1)
-      return i.k; // a lane holds all of k
+      return i.k;                      // a lane holds all of k
     unsigned groups = i.lanes() / i.m; // of lanes, along k
     // What a lane holds of a row of the sum it comes from; else 16 bytes, one access of shared memory.
     unsigned width = p.fedByDot ? (family == MatrixFamily::Wmma ? 8 : i.bits == 64 ? 1 : 4) : 128 / i.bits;
@@ -122,8 +123,9 @@ public:
   void prepareLoad(const Product &p, const MatrixInstruction &, ttg::DotOperandEncodingAttr encoding,
                    unsigned index) const final {
     LoadedOperand from = loadedOperand(p.dot->getOperand(index));
-    auto blocked = from.load && p.rank == 2 ? dyn_cast<ttg::BlockedEncodingAttr>(layouts::encodingOf(from.load.getResult()))
-                                            : ttg::BlockedEncodingAttr();
+    auto blocked = from.load && p.rank == 2
+                       ? dyn_cast<ttg::BlockedEncodingAttr>(layouts::encodingOf(from.load.getResult()))
+                       : ttg::BlockedEncodingAttr();
     if (!blocked)
       return;
     unsigned k = from.order[encoding.getKDim()];
@@ -151,7 +153,7 @@ public:
       llvm::erase(alongK, k);
       alongK.insert(alongK.begin(), k);
     }
-    Search search{*this, o, shape};
+    Search search(*this, o, shape);
     search.tryOrder(alongK);
     if (asStored != alongK)
       search.tryOrder(asStored);
@@ -203,8 +205,9 @@ private:
   /// narrow to be turned.
   static bool isReadSingly(const Product &p, unsigned index) {
     LoadedOperand from = loadedOperand(p.dot->getOperand(index));
-    auto blocked = from.load && p.rank == 2 ? dyn_cast<ttg::BlockedEncodingAttr>(layouts::encodingOf(from.load.getResult()))
-                                            : ttg::BlockedEncodingAttr();
+    auto blocked = from.load && p.rank == 2
+                       ? dyn_cast<ttg::BlockedEncodingAttr>(layouts::encodingOf(from.load.getResult()))
+                       : ttg::BlockedEncodingAttr();
     unsigned k = blocked ? from.order[1 - index] : 0;
     return blocked && blocked.getOrder()[0] != k && storageBytes(tileType(from.load.getResult())) < 4 &&
            !alongBoth(p, from.load, blocked, k);
@@ -222,7 +225,8 @@ private:
     size[k] = std::min<int64_t>({16 / bytes, perThread / size[run], shape[k]});
     if (size[k] < 2 || size[k] * bytes < kLeastStoreBytes)
       return {};
-    threads[run] = std::clamp<int64_t>(kLineBytes / (size[run] * bytes), 1, std::min<int64_t>(p.lanes, shape[run] / size[run]));
+    threads[run] =
+        std::clamp<int64_t>(kLineBytes / (size[run] * bytes), 1, std::min<int64_t>(p.lanes, shape[run] / size[run]));
     threads[k] = std::min<int64_t>(p.lanes / threads[run], shape[k] / size[k]);
     threads[run] = p.lanes / threads[k];
     warps[run] = std::clamp<int64_t>(shape[run] / (int64_t(size[run]) * threads[run]), 1, p.numWarps);
@@ -290,7 +294,8 @@ private:
       return sharedAccessCost(registers, memory, bytes, true, shared);
     // Four elements of each lane, from where its row starts.
     LinearLayout offsets = LinearLayout::identity(memory.shape(), HwDim::Offset);
-    LinearLayout rows(memory.shape(), {{HwDim::Register, {1, 2}}, {HwDim::Lane, LinearLayout::Bases(transposed->rowOffset.bases(HwDim::Lane))}});
+    LinearLayout rows(memory.shape(), {{HwDim::Register, {1, 2}},
+                                       {HwDim::Lane, LinearLayout::Bases(transposed->rowOffset.bases(HwDim::Lane))}});
     SharedAccessCost one = sharedAccessCost(rows, offsets, bytes, true, shared);
     unsigned count = transposed->instructions.size();
     return {count * one.accesses, count * one.wavefronts};
@@ -302,12 +307,21 @@ private:
     const StoredOperand &o;
     ArrayRef<int64_t> shape;
     Attribute best = {};
-    unsigned cost = UINT_MAX;
+    unsigned cost = UINT_MAX, least = 0; ///< what wide accesses without conflicts would cost
+
+    Search(const AmdMatrixModel &model, const StoredOperand &o, ArrayRef<int64_t> shape)
+        : model(model), o(o), shape(shape) {
+      LinearLayout registers = ttg::toLinearLayout(o.type);
+      unsigned bytes = registers.size(HwDim::Register) * storageBytes(o.type),
+               all = bytes * registers.size(HwDim::Lane);
+      least = weigh({std::max(1u, bytes / 16), all / (model.shared.banks * model.shared.bankBytes)});
+    }
+
+    static unsigned weigh(SharedAccessCost c) { return c.wavefronts + 4 * c.accesses; } // cycles, roughly
 
     void consider(Attribute shared, bool swizzled, bool stores, bool turned) {
       unsigned bytes = storageBytes(o.type);
       LinearLayout memory = ttg::toLinearLayout(shape, shared), registers = ttg::toLinearLayout(o.type);
-      auto weigh = [](SharedAccessCost c) { return c.wavefronts + 4 * c.accesses; }; // cycles, roughly
       SharedAccessCost loads = model.loadCost(registers, memory.transpose(o.order), bytes);
       // Elements read one by one are many: their places are to differ by constants, so that they share an address.
       if (swizzled && bytes < 4 && loads.accesses == registers.size(HwDim::Register))
@@ -329,7 +343,7 @@ private:
     /// No swizzle of whole rows, but any linear map: conversions through shared memory plan one that suits both sides.
     void tryLinear() {
       unsigned bytes = storageBytes(o.type);
-      if (!o.source || model.asyncCopies || !llvm::is_sorted(o.order))
+      if (!o.source || !llvm::is_sorted(o.order))
         return;
       LinearLayout source = ttg::toLinearLayout(shape, o.source), wanted = model.inPhases(ttg::toLinearLayout(o.type));
       ConversionPlan plan = planThroughShared(source, wanted, bytes, model.shared);
@@ -339,24 +353,30 @@ private:
       for (uint64_t basis : plan.memory.bases(HwDim::Offset))
         for (int64_t coordinate : plan.memory.coords(basis))
           offsets.push_back(coordinate);
+      Attribute before = best;
+      unsigned was = cost;
       // An interval as long as the tile: no padding.
-      consider(ttg::PaddedSharedEncodingAttr::get(o.type.getContext(), {unsigned(plan.memory.numElements())}, {16 / bytes},
-                                                  shape.size(), offsets, {}),
-               /*stores=*/true, /*turned=*/false);
+      consider(ttg::PaddedSharedEncodingAttr::get(o.type.getContext(), {unsigned(plan.memory.numElements())},
+                                                  {16 / bytes}, shape.size(), offsets, {}),
+               /*swizzled=*/true, /*stores=*/true, /*turned=*/true);
+      // Each of its places takes a register for the address. Where single bytes are read many are taken already: not
+      // for little.
+      if (before && bytes == 1 && uint64_t(cost) * 4 > uint64_t(was) * 3)
+        best = before, cost = was;
     }
 
     void tryOrder(ArrayRef<unsigned> order) {
       MLIRContext *context = o.type.getContext();
       unsigned bytes = storageBytes(o.type), row = shape[order[0]];
       bool turned = order != o.memoryOrder, stores = o.source && (turned || !model.asyncCopies);
-      for (unsigned vecBytes : {16, 8, 4}) {
+      for (unsigned vecBytes : {16, 32, 64, 8, 4}) {
         unsigned vec = std::max(1u, vecBytes / bytes);
-        if (vec > row)
+        if (vec > row || (vecBytes < 16 && model.asyncCopies && !turned)) // a copy writes 16 bytes in one place
           continue;
         for (unsigned perPhase : {1, 2, 4, 8})
-          for (unsigned maxPhase = std::min(16u, row / vec); maxPhase >= 1; maxPhase /= 2) {
-            consider(ttg::SwizzledSharedEncodingAttr::get(context, vec, perPhase, maxPhase, order), maxPhase > 1, stores,
-                     turned);
+          for (unsigned maxPhase = std::min(16u, row / vec); maxPhase >= 1 && cost > least; maxPhase /= 2) {
+            consider(ttg::SwizzledSharedEncodingAttr::get(context, vec, perPhase, maxPhase, order), maxPhase > 1,
+                     stores, turned);
             if (maxPhase > 1 && stores)
               consider(ttg::AmdRotatingSharedEncodingAttr::get(context, vec, perPhase, maxPhase, order), true, stores,
                        turned);

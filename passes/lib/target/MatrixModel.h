@@ -17,7 +17,7 @@ struct Product {
   int64_t batch = 1, m = 0, n = 0, k = 0;
   unsigned rank = 2;
   unsigned numWarps = 4, lanes = 32;
-  bool feedsA = false;  ///< its result is, element by element, another dot's A
+  bool feedsA = false;   ///< its result is, element by element, another dot's A
   bool fedByDot = false; ///< its A is another dot's result
 
   static Product of(tt::DotOp dot);
@@ -28,7 +28,7 @@ struct Product {
 
 /// An operand on its way to registers, through shared memory.
 struct StoredOperand {
-  mlir::RankedTensorType type;         ///< in its dot_op layout
+  mlir::RankedTensorType type;          ///< in its dot_op layout
   llvm::ArrayRef<unsigned> memoryOrder; ///< of the tile that is stored: its dimensions in device memory, fastest first
   llvm::ArrayRef<int32_t> order;        ///< dimension i of the operand is dimension order[i] of that tile
   mlir::Attribute source;               ///< layout in which the tile is loaded; null where unknown

@@ -151,7 +151,8 @@ private:
   ttg::NvidiaMmaEncodingAttr warpGroupEncoding(const Product &s, unsigned depth) const {
     if (capability != 90 || s.rank != 2 || s.m < 64 || s.numWarps % 4)
       return {};
-    unsigned groups = s.numWarps / 4, alongRows = std::min<int64_t>(groups, s.m / 64), alongColumns = groups / alongRows;
+    unsigned groups = s.numWarps / 4, alongRows = std::min<int64_t>(groups, s.m / 64),
+             alongColumns = groups / alongRows;
     int64_t columns = std::min<int64_t>(256, s.n / alongColumns);
     if (columns < kMmaColumns)
       return {};
@@ -211,8 +212,8 @@ private:
     result.replaceAllUsesExcept(back, back.getDefiningOp());
     b.setInsertionPoint(dot);
     Value a = turned(dot.getB()), bb = turned(dot.getA());
-    auto other =
-        tt::DotOp::create(b, dot.getLoc(), a, bb, arg, dot.getInputPrecision(), dot.getMaxNumImpreciseAcc());
+    auto other = tt::DotOp::create(b, dot.getLoc(), a, bb, arg, dot.getInputPrecision(), dot.getMaxNumImpreciseAcc());
+    other->setDiscardableAttrs(dot->getDiscardableAttrDictionary());
     loop.getTiedLoopYieldedValue(arg)->set(other);
     dot.erase();
     return other;
@@ -224,7 +225,8 @@ private:
   /// is one register of shared memory's side.
   static void transposeOnTheWay(const Product &s, Value v, unsigned bits) {
     tt::LoadOp load = loadOf(v);
-    auto blocked = load ? dyn_cast<ttg::BlockedEncodingAttr>(layouts::encodingOf(load.getResult())) : ttg::BlockedEncodingAttr();
+    auto blocked =
+        load ? dyn_cast<ttg::BlockedEncodingAttr>(layouts::encodingOf(load.getResult())) : ttg::BlockedEncodingAttr();
     if (!blocked)
       return;
     ArrayRef<int64_t> shape = tileType(load.getResult()).getShape();
@@ -244,8 +246,8 @@ private:
     unsigned first = bits == 32 ? k : run, second = bits == 32 ? run : k;
     warps[first] = std::min<int64_t>(s.numWarps, std::max<int64_t>(1, shape[first] / (size[first] * threads[first])));
     warps[second] = s.numWarps / warps[first];
-    layouts::setAccessEncoding(load,
-                               ttg::BlockedEncodingAttr::get(load.getContext(), size, threads, warps, blocked.getOrder()));
+    layouts::setAccessEncoding(
+        load, ttg::BlockedEncodingAttr::get(load.getContext(), size, threads, warps, blocked.getOrder()));
   }
 };
 

@@ -87,8 +87,7 @@ private:
       return layouts::convertTo(b, dot->getOperand(index), encoding);
     };
     Value a = operand(0), bb = operand(1), c = layouts::convertTo(b, dot.getC(), accumulators);
-    auto product =
-        tt::DotOp::create(b, dot.getLoc(), a, bb, c, dot.getInputPrecision(), dot.getMaxNumImpreciseAcc());
+    auto product = tt::DotOp::create(b, dot.getLoc(), a, bb, c, dot.getInputPrecision(), dot.getMaxNumImpreciseAcc());
     replaceDot(b, dot, product);
     return product;
   }
@@ -119,7 +118,8 @@ private:
       for (OpOperand &use : llvm::make_early_inc_range(v.getUses())) {
         Operation *user = use.getOwner();
         if (auto store = dyn_cast<tt::StoreOp>(user)) {
-          Attribute wanted = store.getValue() == v ? model.matrix->storeEncoding(encoding, type, operandBytes) : Attribute();
+          Attribute wanted =
+              store.getValue() == v ? model.matrix->storeEncoding(encoding, type, operandBytes) : Attribute();
           if (wanted)
             layouts::setAccessEncoding(store, wanted);
         } else if (isa<scf::YieldOp>(user)) {

@@ -722,8 +722,13 @@ bool AxisInfoAnalysis::lanesContiguous(Value ptr, unsigned registersPerLane) con
       reach *= 2;
       return next;
     });
-    // A warp starts at a multiple of `reach`, so it lies within one group.
-    if (along && fact->contiguity[d] >= static_cast<int64_t>(reach))
+    // Nothing else moves among the lanes' elements: a warp starts at a multiple of `reach`, so it lies within one group.
+    uint64_t within = stride * reach - stride;
+    unsigned moves = 0;
+    for (const LinearLayout::In &in : layout->ins())
+      moves += llvm::count_if(in.bases, [&](LinearLayout::Basis basis) { return basis & within; });
+    bool alone = moves == llvm::Log2_64(reach);
+    if (along && alone && fact->contiguity[d] >= static_cast<int64_t>(reach))
       return true;
   }
   return false;

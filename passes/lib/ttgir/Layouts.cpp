@@ -185,7 +185,8 @@ SmallVector<unsigned> memoryOrder(Value v) {
   Attribute encoding = encodingOf(v);
   if (auto blocked = dyn_cast_or_null<ttg::BlockedEncodingAttr>(encoding))
     llvm::append_range(own, blocked.getOrder());
-  else if (rank == 2 && isa_and_nonnull<ttg::LinearEncodingAttr>(encoding)) // the dimension of a lane's consecutive elements first
+  else if (rank == 2 &&
+           isa_and_nonnull<ttg::LinearEncodingAttr>(encoding)) // the dimension of a lane's consecutive elements first
     for (uint64_t basis : ttg::toLinearLayout(tileType(v)).bases(HwDim::Register).take_front(1))
       own.push_back(rank - 1 - (basis >= uint64_t(tileType(v).getShape().back())));
   for (unsigned d = rank; d-- > 0;)

@@ -118,7 +118,8 @@ private:
     // Where the last readers of a trip come before the writer, it may overwrite what they have read.
     bool behind = !isa<tt::LoadOp>(op);
     for (const Use &use : plan.descriptors)
-      behind &= latencyOf(use.user) == 0 && (stage(use.user) < last || cluster(use.user) < cluster(op)); // not in flight
+      behind &=
+          latencyOf(use.user) == 0 && (stage(use.user) < last || cluster(use.user) < cluster(op)); // not in flight
     plan.depth = last - stage(op) + (behind ? 0 : 1);
     plan.firstUse = first;
     becomesRing.insert(op);

@@ -114,7 +114,8 @@ private:
     // One instruction, or what the lanes hold with kWidth elements each.
     unsigned rank = aType.getRank();
     LinearLayout layout = ttg::toLinearLayout(aType);
-    int64_t lanes = 1 << llvm::count_if(layout.bases(HwDim::Lane), [&](uint64_t basis) { return layout.coords(basis)[rank - 1] != 0; });
+    int64_t lanes = 1 << llvm::count_if(layout.bases(HwDim::Lane),
+                                        [&](uint64_t basis) { return layout.coords(basis)[rank - 1] != 0; });
     unsigned deep = encoding.getParent().getInstruction(tt::bitWidth(aType.getElementType())).k;
     int64_t depth = std::max<int64_t>(deep, lanes * encoding.getKWidth()), k = aType.getShape().back();
     if (k < 2 * depth)

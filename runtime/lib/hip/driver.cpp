@@ -29,12 +29,13 @@ void *open_library(std::string &path, std::string &reason) {
     reason = "there is no AMD GPU: the machine has no /dev/kfd";
     return nullptr;
   }
-  std::vector<std::string> folders{""};
+  // The newest version wins: beside ROCm's own there may be a distribution's, which knows fewer GPUs.
+  std::vector<std::string> folders;
   if (const char *rocm = std::getenv("ROCM_PATH"); rocm && *rocm)
     folders.push_back(rocm + std::string("/lib/"));
-  folders.push_back("/opt/rocm/lib/");
-  for (const std::string &folder : folders)
-    for (const char *name : library_names)
+  folders.insert(folders.end(), {"/opt/rocm/lib/", ""});
+  for (const char *name : library_names)
+    for (const std::string &folder : folders)
       if (void *library = dlopen(path.assign(folder + name).c_str(), RTLD_NOW | RTLD_LOCAL))
         return library;
   reason = fmt::format("the HIP runtime cannot be opened: {}", dlerror());

@@ -13,6 +13,8 @@
 // RUN: tessera-translate %t/loop.mlir --target=hip:gfx942 --emit=amdgcn | FileCheck %t/loop.mlir
 // RUN: tessera-translate %t/moving.mlir --target=hip:gfx942 --emit=amdgcn | FileCheck %t/moving.mlir
 // RUN: tessera-translate %t/wrap.mlir --target=hip:gfx942 --emit=llir | FileCheck %t/wrap.mlir
+// RUN: tessera-translate %t/before.mlir --target=hip:gfx942 --emit=amdgcn | FileCheck %t/before.mlir --check-prefix=WRAPS
+// RUN: tessera-translate %t/before.mlir --target=hip:gfx1250 --emit=amdgcn | FileCheck %t/before.mlir --check-prefix=EXTENDS
 // RUN: tessera-translate %t/narrow.mlir --target=hip:gfx942 --emit=amdgcn | FileCheck %t/narrow.mlir
 // RUN: tessera-translate %t/hints.mlir --target=hip:gfx942 --emit=amdgcn | FileCheck %t/hints.mlir --check-prefix=GFX942
 // RUN: tessera-translate %t/hints.mlir --target=hip:gfx90a --emit=amdgcn | FileCheck %t/hints.mlir --check-prefix=GFX90A
@@ -288,5 +290,28 @@ tt.func public @moving(%x: !tt.ptr<f32> {tt.divisibility = 16 : i32}, %o: !tt.pt
   %os = tt.splat %o : !tt.ptr<f32> -> tensor<1024x!tt.ptr<f32>>
   %po = tt.addptr %os, %range : tensor<1024x!tt.ptr<f32>>, tensor<1024xi32>
   tt.store %po, %sum#0 : tensor<1024x!tt.ptr<f32>>
+  tt.return
+}
+
+//--- before.mlir
+// The sum is promised to be small, its parts may be negative. Hardware that does not wrap at 32 bits gets no immediate.
+// WRAPS-LABEL: before:
+// WRAPS: buffer_load_dword v{{[0-9]+}}, v{{[0-9]+}}, s[{{[0-9:]+}}], 0 offen offset:32
+// EXTENDS-LABEL: before:
+// EXTENDS: buffer_load_b32 v{{[0-9]+}}, v{{[0-9]+}}, s[{{[0-9:]+}}], null offen{{$}}
+tt.func public @before(%x: !tt.ptr<f32> {tt.pointer_range = 32 : i32}, %o: !tt.ptr<f32> {tt.pointer_range = 32 : i32}, %stride: i32) {
+  %i = tt.make_range {start = 0 : i32, end = 256 : i32} : tensor<256xi32>
+  %one = arith.constant dense<1> : tensor<256xi32>
+  %strides = tt.splat %stride : i32 -> tensor<256xi32>
+  %far = arith.muli %i, %strides : tensor<256xi32>
+  %eight = arith.constant dense<8> : tensor<256xi32>
+  %in = arith.cmpi sge, %i, %one : tensor<256xi32>
+  %xs = tt.splat %x : !tt.ptr<f32> -> tensor<256x!tt.ptr<f32>>
+  %p0 = tt.addptr %xs, %far : tensor<256x!tt.ptr<f32>>, tensor<256xi32>
+  %p = tt.addptr %p0, %eight : tensor<256x!tt.ptr<f32>>, tensor<256xi32>
+  %v = tt.load %p, %in : tensor<256x!tt.ptr<f32>>
+  %os = tt.splat %o : !tt.ptr<f32> -> tensor<256x!tt.ptr<f32>>
+  %q = tt.addptr %os, %i : tensor<256x!tt.ptr<f32>>, tensor<256xi32>
+  tt.store %q, %v : tensor<256x!tt.ptr<f32>>
   tt.return
 }

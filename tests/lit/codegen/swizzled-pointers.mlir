@@ -2,6 +2,10 @@
 // its group of four.
 // RUN: tessera-translate %s --target=cuda:sm_80 --emit=ptx | FileCheck %s
 // RUN: tessera-translate %s --target=hip:gfx1100 --emit=amdgcn | FileCheck %s --check-prefix=AMD
+// And the lanes of a warp are one run only if no register moves them: the executor gets an address for each lane.
+// RUN: sed 's/lane = .*, warp/lane = [[4], [8], [16], [32], [64]], warp/; s/128/256/g; s/\[2\]\]/[2], [160]]/' %s > %t.mlir
+// RUN: tessera-translate %t.mlir --target=cpu:emulate=gfx1100 --emit=llir | FileCheck %s --check-prefix=LANES
+// LANES: private {{.*}}constant { i32, i32, i32, i32, i32, { ptr, i32, i32 } } { i32 32, i32 4, i32 4, i32 4, i32 0,
 // CHECK-COUNT-2: ld.global.v2.b32
 // CHECK-NOT: ld.global
 // CHECK-COUNT-2: st.global.v2.b32

@@ -10,6 +10,9 @@
 // RUN: tessera-translate %t/registers.mlir --target=cuda:sm_90a --emit=ptx | FileCheck %t/registers.mlir
 // RUN: tessera-translate %t/partial.mlir --target=cuda:sm_90a --emit=ptx | FileCheck %t/partial.mlir
 // RUN: not tessera-translate %t/unreadable.mlir --target=cuda:sm_90a 2>&1 | FileCheck %t/unreadable.mlir
+// RUN: tessera-translate %t/turns.mlir --target=cuda:sm_90a --emit=ptx | FileCheck %t/turns.mlir
+// RUN: not tessera-translate %t/unfinished.mlir --target=cuda:sm_90a --emit=ptx 2>&1 | FileCheck %t/unfinished.mlir
+// RUN: not tessera-translate %t/unfinished.mlir --target=cpu:emulate=sm_90a 2>&1 | FileCheck %t/unfinished.mlir
 
 // 64 x 64 by 64 x 64 a group; the first instruction does not add: c is zero.
 // ALL: .version 8.0
@@ -142,6 +145,62 @@ module attributes {"ttg.num-warps" = 4 : i32, "ttg.num-ctas" = 1 : i32, "ttg.thr
     %b = ttg.local_alloc : () -> !ttg.memdesc<64x64xf16, #nvmma, #smem, mutable>
     %zero = arith.constant dense<0.0> : tensor<64x64xf32, #mma>
     %d = ttng.warp_group_dot %a, %b, %zero : !ttg.memdesc<64x64xf16, #shared, #smem, mutable> * !ttg.memdesc<64x64xf16, #nvmma, #smem, mutable> -> tensor<64x64xf32, #mma>
+    tt.return
+  }
+}
+
+//--- turns.mlir
+// Two groups of 64 rows, whose words are read one by one: those of the second under the products of the first.
+// CHECK-COUNT-8: ld.shared.b32
+// CHECK-NOT: ld.shared
+// CHECK: wgmma.mma_async{{.*}}m64n64k8
+// CHECK: wgmma.mma_async{{.*}}m64n64k8
+// CHECK-COUNT-8: ld.shared.b32
+// CHECK-NOT: ld.shared
+// CHECK: wgmma.mma_async{{.*}}m64n64k8
+// CHECK: wgmma.mma_async{{.*}}m64n64k8
+#mma = #ttg.nvidia_mma<{versionMajor = 3, versionMinor = 0, warpsPerCTA = [4, 1], instrShape = [16, 64, 8]}>
+#a = #ttg.dot_op<{opIdx = 0, parent = #mma, kWidth = 1}>
+#columns = #ttg.swizzled_shared<{vec = 8, perPhase = 1, maxPhase = 4, order = [0, 1]}>
+#shared = #ttg.nvmma_shared<{swizzlingByteWidth = 64, transposed = true, elementBitWidth = 32}>
+#smem = #ttg.shared_memory
+module attributes {"ttg.num-warps" = 4 : i32, "ttg.num-ctas" = 1 : i32, "ttg.threads-per-warp" = 32 : i32} {
+  tt.func public @turns(%out: !tt.ptr<f32>) {
+    %as = ttg.local_alloc : () -> !ttg.memdesc<128x16xf32, #columns, #smem, mutable>
+    %bs = ttg.local_alloc : () -> !ttg.memdesc<16x64xf32, #shared, #smem, mutable>
+    %zero = arith.constant dense<0.0> : tensor<128x64xf32, #mma>
+    %a = ttg.local_load %as : !ttg.memdesc<128x16xf32, #columns, #smem, mutable> -> tensor<128x16xf32, #a>
+    %d = ttng.warp_group_dot %a, %bs, %zero {inputPrecision = 0 : i32} : tensor<128x16xf32, #a> * !ttg.memdesc<16x64xf32, #shared, #smem, mutable> -> tensor<128x64xf32, #mma>
+    %p = tt.splat %out : !tt.ptr<f32> -> tensor<128x64x!tt.ptr<f32>, #mma>
+    tt.store %p, %d : tensor<128x64x!tt.ptr<f32>, #mma>
+    tt.return
+  }
+}
+
+//--- unfinished.mlir
+// The registers of a product in flight are written to by the next trip's loads.
+// CHECK: with A in registers is left unfinished at the end of a loop's trip: wait for it before
+#mma = #ttg.nvidia_mma<{versionMajor = 3, versionMinor = 0, warpsPerCTA = [4, 1], instrShape = [16, 64, 8]}>
+#a = #ttg.dot_op<{opIdx = 0, parent = #mma, kWidth = 1}>
+#columns = #ttg.swizzled_shared<{vec = 8, perPhase = 1, maxPhase = 4, order = [0, 1]}>
+#shared = #ttg.nvmma_shared<{swizzlingByteWidth = 64, transposed = true, elementBitWidth = 32}>
+#smem = #ttg.shared_memory
+module attributes {"ttg.num-warps" = 4 : i32, "ttg.num-ctas" = 1 : i32, "ttg.threads-per-warp" = 32 : i32} {
+  tt.func public @unfinished(%out: !tt.ptr<f32>, %n: i32) {
+    %c0 = arith.constant 0 : i32
+    %c1 = arith.constant 1 : i32
+    %as = ttg.local_alloc : () -> !ttg.memdesc<128x16xf32, #columns, #smem, mutable>
+    %bs = ttg.local_alloc : () -> !ttg.memdesc<16x64xf32, #shared, #smem, mutable>
+    %zero = arith.constant dense<0.0> : tensor<128x64xf32, #mma>
+    %sum = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> (tensor<128x64xf32, #mma>) : i32 {
+      %a = ttg.local_load %as : !ttg.memdesc<128x16xf32, #columns, #smem, mutable> -> tensor<128x16xf32, #a>
+      %d = ttng.warp_group_dot %a, %bs, %acc {inputPrecision = 0 : i32, isAsync = true} : tensor<128x16xf32, #a> * !ttg.memdesc<16x64xf32, #shared, #smem, mutable> -> tensor<128x64xf32, #mma>
+      %w = ttng.warp_group_dot_wait %d {pendings = 1 : i32} : tensor<128x64xf32, #mma>
+      scf.yield %w : tensor<128x64xf32, #mma>
+    }
+    %e = ttng.warp_group_dot_wait %sum {pendings = 0 : i32} : tensor<128x64xf32, #mma>
+    %p = tt.splat %out : !tt.ptr<f32> -> tensor<128x64x!tt.ptr<f32>, #mma>
+    tt.store %p, %e : tensor<128x64x!tt.ptr<f32>, #mma>
     tt.return
   }
 }

@@ -42,3 +42,24 @@
 
 // RUN: not tessera-layout --shape 4x128 --encoding '#ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 16}>' 2>&1 | FileCheck %s --check-prefix=ROWS
 // ROWS: a swizzle of 128 bytes needs at least 8 rows of as many bytes
+
+// AMD's: accumulators with rows and columns exchanged, an operand in runs of 16 bytes, lanes that repeat one.
+// RUN: tessera-layout --shape 32x32 --encoding '#ttg.amd_mfma<{version = 3, warpsPerCTA = [1, 1], instrShape = [32, 32, 8], isTransposed = true}>' | FileCheck %s --check-prefix=MFMA
+// MFMA:      (0,0) : T0:0 T0:1 T0:2 T0:3 T32:0 T32:1 T32:2 T32:3 T0:4
+// MFMA-NEXT: (1,0) : T1:0
+
+// RUN: tessera-layout --shape 32x16 --linear --encoding '#ttg.dot_op<{opIdx = 0, parent = #ttg.amd_mfma<{version = 3, warpsPerCTA = [1, 1], instrShape = [32, 32, 8], isTransposed = true}>, kWidth = 8}>' | FileCheck %s --check-prefix=MFMA-A
+// MFMA-A: register = [1, 2, 4], lane = [16, 32, 64, 128, 256, 8], warp = [], block = [] -> [32, 16]
+
+// RUN: tessera-layout --shape 16x16 --encoding '#ttg.amd_wmma<{version = 1, isTranspose = false, warpsPerCTA = [1, 1]}>' | FileCheck %s --check-prefix=WMMA
+// WMMA:      (0,0) : T0:0 T1:0
+// WMMA:      (1,0) : T16:0 T17:0
+// WMMA:      (2,0) : T0:1 T1:1
+
+// RUN: tessera-layout --shape 16x16 --linear --encoding '#ttg.dot_op<{opIdx = 0, parent = #ttg.amd_wmma<{version = 1, isTranspose = true, warpsPerCTA = [1, 1]}>, kWidth = 16}>' | FileCheck %s --check-prefix=WMMA-A
+// WMMA-A: register = [1, 2, 4, 8], lane = [16, 32, 64, 128, 0], warp = [], block = [] -> [16, 16]
+
+// RUN: tessera-layout --shape 32x8 --encoding '#ttg.amd_rotating_shared<{vec = 2, perPhase = 1, maxPhase = 4, order = [1, 0]}>' | FileCheck %s --check-prefix=ROTATING
+// ROTATING:      (0,0) :{{ +}}0{{ +}}1{{ +}}2
+// ROTATING-NEXT: (1,0) :{{ +}}10{{ +}}11{{ +}}8{{ +}}9
+// ROTATING:      (4,0) :{{ +}}34{{ +}}35{{ +}}32{{ +}}33

@@ -160,3 +160,23 @@ tt.func @every_second_column(%a: tensor<64x32xf16, #b>, %b: tensor<32x64xf16, #b
   tt.return
 }
 }
+
+// -----
+
+// gfx1250: twice the depth, and f32.
+// CHECK-DAG: #[[$F16:.*]] = #ttg.amd_wmma<{version = 3, isTranspose = true, warpsPerCTA = [2, 2], instrShape = [16, 16, 32]}>
+// CHECK-DAG: #[[$F32:.*]] = #ttg.amd_wmma<{version = 3, isTranspose = true, warpsPerCTA = [2, 2], instrShape = [16, 16, 4]}>
+// CHECK-DAG: #[[$F8:.*]] = #ttg.amd_wmma<{version = 3, isTranspose = true, warpsPerCTA = [2, 2], instrShape = [16, 16, 64]}>
+// CHECK-LABEL: @gfx1250
+// CHECK: tt.dot {{.*}}kWidth = 8}>> -> tensor<64x64xf32, #[[$F16]]>
+// CHECK: tt.dot {{.*}}kWidth = 4}>> -> tensor<64x64xf32, #[[$F32]]>
+// CHECK: tt.dot {{.*}}kWidth = 16}>> -> tensor<64x64xf32, #[[$F8]]>
+#b = #ttg.blocked<{sizePerThread = [1, 8], threadsPerWarp = [4, 8], warpsPerCTA = [4, 1], order = [1, 0]}>
+module attributes {"ttg.num-warps" = 4 : i32, "ttg.threads-per-warp" = 32 : i32, ttg.target = "hip:gfx1250"} {
+tt.func @gfx1250(%a: tensor<64x64xf16, #b>, %f: tensor<64x64xf8E4M3FN, #b>, %c: tensor<64x64xf32, #b>) -> (tensor<64x64xf32, #b>, tensor<64x64xf32, #b>, tensor<64x64xf32, #b>) {
+  %d = tt.dot %a, %a, %c : tensor<64x64xf16, #b> * tensor<64x64xf16, #b> -> tensor<64x64xf32, #b>
+  %e = tt.dot %c, %c, %c : tensor<64x64xf32, #b> * tensor<64x64xf32, #b> -> tensor<64x64xf32, #b>
+  %g = tt.dot %f, %f, %c : tensor<64x64xf8E4M3FN, #b> * tensor<64x64xf8E4M3FN, #b> -> tensor<64x64xf32, #b>
+  tt.return %d, %e, %g : tensor<64x64xf32, #b>, tensor<64x64xf32, #b>, tensor<64x64xf32, #b>
+}
+}

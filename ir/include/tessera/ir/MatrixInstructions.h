@@ -1,7 +1,8 @@
 #pragma once
 // Which element of a matrix instruction's operands each lane of a warp holds, by the vendors' ISA documents:
 //   Mma   PTX ISA, "Warp-level matrix instructions", fragments of mma.sync;
-//   Mfma  AMD Instinct MI200 (CDNA2), MI300 (CDNA3) and MI350 (CDNA4) ISA, "Matrix arithmetic instructions", dense forms
+//   Mfma  AMD Instinct MI200 (CDNA2), MI300 (CDNA3) and MI350 (CDNA4) ISA, "Matrix arithmetic instructions", dense
+//   forms
 //         with one block;
 //   Wmma  AMD RDNA3 ISA 7.9, RDNA4 ISA 7.12, and LLVM's gfx1250: "Wave matrix multiply accumulate".
 #include "tessera/ir/LinearLayout.h"
