@@ -517,25 +517,30 @@ LogicalResult Emitter::emitWarpGroupDot(ttng::WarpGroupDotOp op) {
     unsigned end = std::min(steps, first + stepsAtOnce);
     Lanes sums = result;
     target.warpGroupFence(b);
-    for (Part part : parts) {
-      llvm::SmallVector<unsigned> registers;
-      llvm::SmallVector<V> values;
-      for (unsigned i = 0; i < columns / 2; ++i) { // of a row, by 8 columns; then the row 8 on; then the next column
-        registers.push_back(*c.find({0, part.row | (i & 2) * 4, part.column | (i / 4 * 8 + i % 2)}));
+    llvm::SmallVector<unsigned> registers; // of accumulators, and what is added to them, not started yet
+    llvm::SmallVector<V> values, words, inB;
+    for (auto [i, part] : llvm::enumerate(parts)) {
+      for (unsigned j = 0; j < columns / 2; ++j) { // of a row, by 8 columns; then the row 8 on; then the next column
+        registers.push_back(*c.find({0, part.row | (j & 2) * 4, part.column | (j / 4 * 8 + j % 2)}));
         values.push_back(sums[registers.back()]);
       }
       unsigned row = llvm::find(rows, part.row) - rows.begin(), column = llvm::find(cols, part.column) - cols.begin();
-      llvm::SmallVector<V> words;
       for (unsigned step = first; step < end; ++step)
         if (!appendA(words, row, step))
           return op.emitOpError("has an operand A whose layout is not that of its instruction");
+      inB.append(descB.begin() + column * steps + first, descB.begin() + column * steps + end);
+      // With both operands in memory all start together; with A in registers each when its words are there.
+      if (!a && i + 1 < parts.size())
+        continue;
       bringLoads(words);
-      values = target.warpGroupChain(b, shape, words, llvm::ArrayRef(descB).slice(column * steps + first, end - first),
-                                     values, partial ? b.getFalse() : useC);
+      values = target.warpGroupChains(b, shape, words, inB, values, partial ? b.getFalse() : useC);
       if (values.size() != registers.size())
         return op.emitOpError("needs a matrix unit, which the target does not have");
       for (auto [reg, value] : llvm::zip_equal(registers, values))
         sums[reg] = value;
+      for (auto *list : {&values, &words, &inB})
+        list->clear();
+      registers.clear();
     }
     target.warpGroupCommit(b);
     if (partial || !op.getIsAsync())

@@ -55,7 +55,7 @@ public:
   MatrixFeatures matrixFeatures() const override;
   llvm::SmallVector<V> mma(B &b, const MmaShape &shape, llvm::ArrayRef<V> a, llvm::ArrayRef<V> bb,
                            llvm::ArrayRef<V> c) override;
-  llvm::SmallVector<V> warpGroupChain(B &b, const WarpGroupShape &shape, llvm::ArrayRef<V> a, llvm::ArrayRef<V> descB,
+  llvm::SmallVector<V> warpGroupChains(B &b, const WarpGroupShape &shape, llvm::ArrayRef<V> a, llvm::ArrayRef<V> descB,
                                   llvm::ArrayRef<V> c, V useAcc) override;
   V sharedBaseOfDescriptors(B &b) override;
   void warpGroupCommit(B &b) override;

@@ -151,14 +151,20 @@ public:
                                      V useAcc) {
     return {};
   }
-  /// One wgmma for each of `descB`, along k on the same accumulators; `a` holds the operands of one after those of the
-  /// other, useAcc is that of the first. A target whose cost is in the number of statements makes one of them.
-  virtual llvm::SmallVector<V> warpGroupChain(B &b, const WarpGroupShape &shape, llvm::ArrayRef<V> a, llvm::ArrayRef<V> descB,
-                                          llvm::ArrayRef<V> c, V useAcc) {
-    llvm::SmallVector<V> sums(c);
-    for (size_t i = 0, perStep = a.size() / descB.size(); i < descB.size(); ++i)
-      sums = warpGroupMma(b, shape, a.slice(i * perStep, perStep), descB[i], sums, i ? b.getTrue() : useAcc);
-    return sums;
+  /// One product for each of `descB`, along k on the same accumulators; `a` holds the operands of one after those of the
+  /// other, useAcc is that of the first. `c` may hold the accumulators (n / 2 each) of several such chains: `a` and `descB`
+  /// then are those of one chain after those of the other. A target whose cost is in the number of statements makes one.
+  virtual llvm::SmallVector<V> warpGroupChains(B &b, const WarpGroupShape &shape, llvm::ArrayRef<V> a,
+                                               llvm::ArrayRef<V> descB, llvm::ArrayRef<V> c, V useAcc) {
+    llvm::SmallVector<V> result;
+    size_t own = shape.n / 2, steps = descB.size() * own / c.size(), perStep = a.size() / descB.size();
+    for (size_t at = 0; at < descB.size();) {
+      llvm::SmallVector<V> sums(c.slice(at / steps * own, own));
+      for (size_t step = 0; step < steps; ++step, ++at)
+        sums = warpGroupMma(b, shape, a.slice(at * perStep, perStep), descB[at], sums, step ? b.getTrue() : useAcc);
+      result.append(sums);
+    }
+    return result;
   }
   /// What the address field of a descriptor holds for byte 0 of shared memory: bits 4 to 17 of its address (i32 uniform).
   virtual V sharedBaseOfDescriptors(B &b) { return b.getInt32(0); }
