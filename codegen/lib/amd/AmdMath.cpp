@@ -61,62 +61,13 @@ void AmdTargetInfo::linkLibraries(llvm::Module &m) const {
 
 /// f32 to 32 bits: the instruction truncates, saturates and takes NaN to 0 (CDNA3 ISA 16.9), which LLVM's conversion leaves
 /// undefined and its saturating one does by comparisons.
-static V saturate(llvm::IRBuilderBase &b, V v, bool isSigned) {
+V AmdTargetInfo::saturate(B &b, V v, bool isSigned) const {
   auto *type = llvm::FunctionType::get(b.getInt32Ty(), {b.getFloatTy()}, false);
   llvm::CallInst *call = b.CreateCall(
       type, llvm::InlineAsm::get(type, isSigned ? "v_cvt_i32_f32 $0, $1" : "v_cvt_u32_f32 $0, $1", "=v,v", false), {v});
   call->setDoesNotAccessMemory();
   call->setDoesNotThrow();
   return call;
-}
-
-V AmdTargetInfo::floatToInt(B &b, V v, llvm::Type *to, bool isSigned) {
-  // From there narrower integers are clamped.
-  unsigned width = to->getIntegerBitWidth();
-  if (v->getType()->isDoubleTy() || width > 32 || width == 1)
-    return nullptr;
-  if (!v->getType()->isFloatTy())
-    v = b.CreateFPExt(v, b.getFloatTy());
-  V wide = saturate(b, v, isSigned);
-  if (width == 32)
-    return wide;
-  auto limit = [&](const llvm::APInt &value) { return b.getInt(isSigned ? value.sext(32) : value.zext(32)); };
-  if (isSigned) {
-    wide = b.CreateBinaryIntrinsic(Intrinsic::smax, wide, limit(llvm::APInt::getSignedMinValue(width)));
-    wide = b.CreateBinaryIntrinsic(Intrinsic::smin, wide, limit(llvm::APInt::getSignedMaxValue(width)));
-  } else {
-    wide = b.CreateBinaryIntrinsic(Intrinsic::umin, wide, limit(llvm::APInt::getMaxValue(width)));
-  }
-  return b.CreateTrunc(wide, to);
-}
-
-bool AmdTargetInfo::hasNative(MathFn fn, llvm::Type *) const {
-  // Exact functions: LLVM has them for every float type.
-  return fn == MathFn::Abs || fn == MathFn::Fma || fn == MathFn::Floor || fn == MathFn::Ceil || fn == MathFn::Trunc ||
-         fn == MathFn::Round;
-}
-
-bool AmdTargetInfo::isLongFunction(MathFn fn, llvm::Type *elem, bool precise) const {
-  switch (fn) {
-  case MathFn::Sin:
-  case MathFn::Cos:
-  case MathFn::Tan:
-  case MathFn::Tanh:
-  case MathFn::Erf:
-  case MathFn::Pow: return true;
-  case MathFn::Exp:
-  case MathFn::Exp2:
-  case MathFn::Log:
-  case MathFn::Log2:
-  case MathFn::Log10: return precise || elem->isDoubleTy();
-  default: return false;
-  }
-}
-
-V AmdTargetInfo::outOfFastRange(B &b, MathFn fn, llvm::ArrayRef<V> args) {
-  llvm::Type *type = args.front()->getType();
-  bool limited = (fn == MathFn::Sin || fn == MathFn::Cos) && (type->isFloatTy() || type->isBFloatTy());
-  return limited ? beyondFastAngle(b, args.front()) : nullptr; // f16 ends before
 }
 
 V AmdTargetInfo::math(B &b, MathFn fn, llvm::ArrayRef<V> args, bool precise) {

@@ -69,27 +69,7 @@ void AmdTargetInfo::storeGlobal(B &b, llvm::Type *elem, V ptr, V pred, llvm::Arr
   masked::store(b, join(b, values), ptr, pred ? pred : b.getTrue(), hints.alignment, reuseOf(hints));
 }
 
-V AmdTargetInfo::loadUniform(B &b, llvm::Type *elem, V ptr, V pred, V other, const AccessHints &hints) {
-  llvm::SmallVector<V, 1> others;
-  if (pred)
-    others.push_back(other);
-  return loadGlobal(b, elem, 1, ptr, pred, others, hints).front();
-}
-
-void AmdTargetInfo::storeUniform(B &b, V ptr, V pred, V value, const AccessHints &hints) {
-  V first = b.CreateICmpEQ(thread, b.getInt32(0));
-  storeGlobal(b, value->getType(), ptr, pred ? b.CreateAnd(pred, first) : first, {value}, hints);
-}
-
 // ---- shared memory --------------------------------------------------------------------------------------------------
-
-/// The terms of a sum get steps of their own: what no iteration of a loop changes is added up outside of it, and a
-/// constant at the end becomes the immediate of the access.
-V AmdTargetInfo::sharedPointer(B &b, V offset) {
-  auto *sum = llvm::dyn_cast<llvm::BinaryOperator>(offset);
-  V pointer = sum && sum->getOpcode() == llvm::Instruction::Add ? sharedPointer(b, sum->getOperand(0)) : sharedMemory;
-  return b.CreateGEP(b.getInt8Ty(), pointer, pointer == sharedMemory ? offset : sum->getOperand(1));
-}
 
 V AmdTargetInfo::predicated(B &b, V pred, V otherwise, llvm::function_ref<V()> then) {
   llvm::Function *kernel = b.GetInsertBlock()->getParent();

@@ -1,8 +1,8 @@
 #pragma once
 // AMD GPUs through LLVM's AMDGPU backend and lld. A lane value is a plain value: the code is written for one work-item.
 #include "../common/CopyCounter.h"
+#include "../common/ThreadTargetInfo.h"
 
-#include <tessera/codegen/TargetInfo.h>
 
 namespace tessera::codegen {
 
@@ -23,12 +23,11 @@ struct AmdArch {
 /// Throws tessera::error for an unknown architecture.
 const AmdArch &amdArch(llvm::StringRef arch);
 
-class AmdTargetInfo final : public TargetInfo {
+class AmdTargetInfo final : public ThreadTargetInfo {
 public:
   AmdTargetInfo(const target &t, const compile_options &options);
 
   unsigned warpSize() const override { return arch.waveSize; }
-  unsigned globalAddressSpace() const override { return 1; }
   std::unique_ptr<llvm::TargetMachine> createTargetMachine(const compile_options &options) const override;
   llvm::Function *createKernel(llvm::Module &m, B &b, llvm::StringRef name, llvm::ArrayRef<llvm::Type *> types,
                                llvm::SmallVectorImpl<V> &args, const compile_options &options,
@@ -39,13 +38,8 @@ public:
   }
   void linkLibraries(llvm::Module &m) const override;
 
-  llvm::Type *laneType(llvm::Type *elem) const override { return elem; }
-  V splat(B &, V uniform) override { return uniform; }
   V firstLane(B &b, V lane) override;
-  V laneId(B &b) override { return b.CreateAnd(thread, arch.waveSize - 1); }
-  V warpId(B &b) override { return b.CreateLShr(thread, llvm::Log2_32(arch.waveSize)); }
   V uniformWarpId(B &b) override { return firstLane(b, warpId(b)); }
-  V threadId(B &) override { return thread; }
   V programId(B &b, unsigned axis) override;
   V numPrograms(B &b, unsigned axis) override;
   void barrier(B &b) override;
@@ -58,8 +52,6 @@ public:
   llvm::SmallVector<V> loadGlobal(B &b, llvm::Type *elem, unsigned vec, V ptr, V pred, llvm::ArrayRef<V> other,
                                   const AccessHints &hints) override;
   void storeGlobal(B &b, llvm::Type *elem, V ptr, V pred, llvm::ArrayRef<V> values, const AccessHints &hints) override;
-  V loadUniform(B &b, llvm::Type *elem, V ptr, V pred, V other, const AccessHints &hints) override;
-  void storeUniform(B &b, V ptr, V pred, V value, const AccessHints &hints) override;
   llvm::SmallVector<V> loadShared(B &b, llvm::Type *elem, unsigned vec, V offset, V pred,
                                   llvm::ArrayRef<V> tags) override;
   void storeShared(B &b, llvm::Type *elem, V offset, V pred, llvm::ArrayRef<V> values, llvm::ArrayRef<V> tags) override;
@@ -81,14 +73,9 @@ public:
 
   // AmdMath.cpp
   V math(B &b, MathFn fn, llvm::ArrayRef<V> args, bool precise) override;
-  bool hasNative(MathFn fn, llvm::Type *elem) const override;
-  bool isLongFunction(MathFn fn, llvm::Type *elem, bool precise) const override;
-  V outOfFastRange(B &b, MathFn fn, llvm::ArrayRef<V> args) override;
-  V floatToInt(B &b, V v, llvm::Type *to, bool isSigned) override;
   llvm::SmallVector<V> convertToFp8(B &b, MatrixType to, V low, V high) override;
   llvm::SmallVector<V> convertFromFp8(B &b, MatrixType from, V low, V high) override;
 
-  bool supportsInlineAsm() const override { return true; }
   void assertTrue(B &b, V cond, llvm::StringRef message) override;
   llvm::StringRef whyNoPrint() const override;
   void print(B &, llvm::StringRef, llvm::ArrayRef<V>, llvm::ArrayRef<bool>, bool) override {}
@@ -99,12 +86,12 @@ public:
                        llvm::StringRef lastStage) const override;
 
 private:
+  V saturate(B &b, V v, bool isSigned) const override;
   /// `fn` of each 32-bit word of `v`, of any element type.
   V mapWords(B &b, V v, llvm::function_ref<V(V)> fn);
   V dataParallel(B &b, V word, unsigned control); ///< a DPP move, of a word in all lanes
   V laneHere(B &b);                               ///< laneId, also in functions that the kernel calls
   V libraryCall(B &b, llvm::StringRef name, llvm::ArrayRef<V> args);
-  V sharedPointer(B &b, V offset);
   /// Emits `then` for work-items with `pred`; the builder goes on behind it. Yields what `then` returned, else `otherwise`.
   V predicated(B &b, V pred, V otherwise, llvm::function_ref<V()> then);
 
@@ -112,8 +99,6 @@ private:
   bool preciseMath;
   int maxRegisters; ///< of a work-item; 0: no limit
   unsigned threads = 0; ///< of a program
-  V thread = nullptr;
-  llvm::GlobalVariable *sharedMemory = nullptr;
   CopyCounter copies;
   bool multiplies = false; ///< the kernel has had a matrix instruction
   llvm::MDNode *scopeOfCopies = nullptr;

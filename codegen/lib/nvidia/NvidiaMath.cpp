@@ -117,55 +117,9 @@ void NvidiaTargetInfo::linkLibraries(llvm::Module &m) const {
         }
 }
 
-V NvidiaTargetInfo::floatToInt(B &b, V v, llvm::Type *to, bool isSigned) {
-  // cvt.rzi to 32 bits saturates and takes NaN to 0, except from f64. Narrower integers are clamped from there.
-  unsigned width = to->getIntegerBitWidth();
-  if (v->getType()->isDoubleTy() || width > 32 || width == 1)
-    return nullptr;
-  if (!v->getType()->isFloatTy())
-    v = b.CreateFPExt(v, b.getFloatTy());
-  V wide = b.CreateIntrinsic(b.getInt32Ty(), isSigned ? Intrinsic::nvvm_f2i_rz : Intrinsic::nvvm_f2ui_rz, {v});
-  if (width == 32)
-    return wide;
-  auto limit = [&](const llvm::APInt &value) { return b.getInt(isSigned ? value.sext(32) : value.zext(32)); };
-  if (isSigned) {
-    wide = b.CreateBinaryIntrinsic(Intrinsic::smax, wide, limit(llvm::APInt::getSignedMinValue(width)));
-    wide = b.CreateBinaryIntrinsic(Intrinsic::smin, wide, limit(llvm::APInt::getSignedMaxValue(width)));
-  } else {
-    wide = b.CreateBinaryIntrinsic(Intrinsic::umin, wide, limit(llvm::APInt::getMaxValue(width)));
-  }
-  return b.CreateTrunc(wide, to);
-}
-
-bool NvidiaTargetInfo::hasNative(MathFn fn, llvm::Type *) const {
-  // Exact functions: LLVM has them for every float type.
-  return fn == MathFn::Abs || fn == MathFn::Fma || fn == MathFn::Floor || fn == MathFn::Ceil || fn == MathFn::Trunc ||
-         fn == MathFn::Round;
-}
-
-bool NvidiaTargetInfo::isLongFunction(MathFn fn, llvm::Type *elem, bool precise) const {
-  switch (fn) {
-  case MathFn::Sin:
-  case MathFn::Cos:
-  case MathFn::Tan:
-  case MathFn::Tanh:
-  case MathFn::Erf:
-  case MathFn::Pow: return true;
-  case MathFn::Exp:
-  case MathFn::Exp2:
-  case MathFn::Log:
-  case MathFn::Log2:
-  case MathFn::Log10: return precise || elem->isDoubleTy();
-  default: return false;
-  }
-}
-
-V NvidiaTargetInfo::outOfFastRange(B &b, MathFn fn, llvm::ArrayRef<V> args) {
-  V x = args.front();
-  bool limited = (fn == MathFn::Sin || fn == MathFn::Cos) && (x->getType()->isFloatTy() || x->getType()->isBFloatTy());
-  if (!limited)
-    return nullptr; // f16 ends before
-  return beyondFastAngle(b, x);
+// cvt.rzi saturates and takes NaN to 0, except from f64.
+V NvidiaTargetInfo::saturate(B &b, V v, bool isSigned) const {
+  return b.CreateIntrinsic(b.getInt32Ty(), isSigned ? Intrinsic::nvvm_f2i_rz : Intrinsic::nvvm_f2ui_rz, {v});
 }
 
 V NvidiaTargetInfo::math(B &b, MathFn fn, llvm::ArrayRef<V> args, bool precise) {
@@ -174,7 +128,7 @@ V NvidiaTargetInfo::math(B &b, MathFn fn, llvm::ArrayRef<V> args, bool precise) 
   auto number = [&](double value) { return llvm::ConstantFP::get(x->getType(), value); };
   auto libm = [&](llvm::StringRef name) { return libraryCall(b, name, args); };
   auto log2 = [&] { return instruction(b, "lg2.approx.f32", x); };
-  auto toInt = [&](V v) -> V { return b.CreateIntrinsic(b.getInt32Ty(), Intrinsic::nvvm_f2i_rz, {v}); };
+  auto toInt = [&](V v) { return saturate(b, v, /*isSigned=*/true); };
   switch (fn) {
   case MathFn::Exp:
     return fast ? instruction(b, "ex2.approx.ftz.f32", b.CreateFMul(x, number(std::numbers::log2e))) : libm("exp");

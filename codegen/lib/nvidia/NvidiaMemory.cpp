@@ -225,26 +225,6 @@ void NvidiaTargetInfo::storeGlobal(B &b, llvm::Type *elem, V ptr, V pred, llvm::
                   usesPolicy(hints) ? cachePolicy(b, hints.evict) : nullptr);
 }
 
-V NvidiaTargetInfo::loadUniform(B &b, llvm::Type *elem, V ptr, V pred, V other, const AccessHints &hints) {
-  llvm::SmallVector<V, 1> others;
-  if (pred)
-    others.push_back(other);
-  return loadGlobal(b, elem, 1, ptr, pred, others, hints).front();
-}
-
-void NvidiaTargetInfo::storeUniform(B &b, V ptr, V pred, V value, const AccessHints &hints) {
-  V first = b.CreateICmpEQ(thread, b.getInt32(0));
-  storeGlobal(b, value->getType(), ptr, pred ? b.CreateAnd(pred, first) : first, {value}, hints);
-}
-
-/// The terms of a sum get steps of their own: what no iteration of a loop changes is added up outside of it, and a
-/// constant at the end becomes the immediate of the access.
-V NvidiaTargetInfo::sharedPointer(B &b, V offset) {
-  auto *sum = llvm::dyn_cast<llvm::BinaryOperator>(offset);
-  V pointer = sum && sum->getOpcode() == llvm::Instruction::Add ? sharedPointer(b, sum->getOperand(0)) : sharedMemory;
-  return b.CreateGEP(b.getInt8Ty(), pointer, pointer == sharedMemory ? offset : sum->getOperand(1));
-}
-
 llvm::SmallVector<V> NvidiaTargetInfo::loadShared(B &b, llvm::Type *elem, unsigned vec, V offset, V pred,
                                                   llvm::ArrayRef<V>) {
   V ptr = sharedPointer(b, offset);

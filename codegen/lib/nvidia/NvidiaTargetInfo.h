@@ -1,7 +1,7 @@
 #pragma once
 // NVIDIA GPUs through LLVM's NVPTX backend and ptxas. A lane value is a plain value: the code is written for one
 // thread.
-#include <tessera/codegen/TargetInfo.h>
+#include "../common/ThreadTargetInfo.h"
 
 namespace tessera::codegen {
 
@@ -15,12 +15,11 @@ struct NvidiaArch {
 /// Throws tessera::error for an unknown architecture.
 NvidiaArch nvidiaArch(llvm::StringRef arch);
 
-class NvidiaTargetInfo final : public TargetInfo {
+class NvidiaTargetInfo final : public ThreadTargetInfo {
 public:
   NvidiaTargetInfo(const target &t, const compile_options &options);
 
   unsigned warpSize() const override { return 32; }
-  unsigned globalAddressSpace() const override { return 1; }
   std::unique_ptr<llvm::TargetMachine> createTargetMachine(const compile_options &options) const override;
   llvm::Function *createKernel(llvm::Module &m, B &b, llvm::StringRef name, llvm::ArrayRef<llvm::Type *> types,
                                llvm::SmallVectorImpl<V> &args, const compile_options &options,
@@ -29,13 +28,8 @@ public:
   void finishKernel(B &b) override { b.CreateRetVoid(); }
   void linkLibraries(llvm::Module &m) const override;
 
-  llvm::Type *laneType(llvm::Type *elem) const override { return elem; }
-  V splat(B &, V uniform) override { return uniform; }
   V firstLane(B &, V lane) override { return lane; }
-  V laneId(B &b) override { return b.CreateAnd(thread, 31); }
-  V warpId(B &b) override { return b.CreateLShr(thread, 5); }
   V uniformWarpId(B &b) override { return shuffleIdx(b, warpId(b), b.getInt32(0)); }
-  V threadId(B &) override { return thread; }
   V programId(B &b, unsigned axis) override;
   V numPrograms(B &b, unsigned axis) override;
   void barrier(B &b) override;
@@ -46,8 +40,6 @@ public:
   llvm::SmallVector<V> loadGlobal(B &b, llvm::Type *elem, unsigned vec, V ptr, V pred, llvm::ArrayRef<V> other,
                                   const AccessHints &hints) override;
   void storeGlobal(B &b, llvm::Type *elem, V ptr, V pred, llvm::ArrayRef<V> values, const AccessHints &hints) override;
-  V loadUniform(B &b, llvm::Type *elem, V ptr, V pred, V other, const AccessHints &hints) override;
-  void storeUniform(B &b, V ptr, V pred, V value, const AccessHints &hints) override;
   llvm::SmallVector<V> loadShared(B &b, llvm::Type *elem, unsigned vec, V offset, V pred,
                                   llvm::ArrayRef<V> tags) override;
   void storeShared(B &b, llvm::Type *elem, V offset, V pred, llvm::ArrayRef<V> values, llvm::ArrayRef<V> tags) override;
@@ -72,11 +64,6 @@ public:
   llvm::SmallVector<V> convertFromFp8(B &b, MatrixType from, V low, V high) override;
 
   V math(B &b, MathFn fn, llvm::ArrayRef<V> args, bool precise) override;
-  bool hasNative(MathFn fn, llvm::Type *elem) const override;
-  bool isLongFunction(MathFn fn, llvm::Type *elem, bool precise) const override;
-  V outOfFastRange(B &b, MathFn fn, llvm::ArrayRef<V> args) override;
-  V floatToInt(B &b, V v, llvm::Type *to, bool isSigned) override;
-  bool supportsInlineAsm() const override { return true; }
   void assertTrue(B &b, V cond, llvm::StringRef message) override;
   void print(B &b, llvm::StringRef prefix, llvm::ArrayRef<V> values, llvm::ArrayRef<bool> isSigned, bool hex) override;
 
@@ -85,6 +72,7 @@ public:
                        llvm::StringRef lastStage) const override;
 
 private:
+  V saturate(B &b, V v, bool isSigned) const override;
   V shuffle(B &b, V v, llvm::Intrinsic::ID id, V operand);
   V specialRegister(B &b, llvm::Intrinsic::ID id, unsigned limit);
   /// An instruction on one type without memory or side effects, as text: "ex2.approx.ftz.f32".
@@ -94,15 +82,12 @@ private:
   llvm::SmallVector<V> predicatedLoad(B &b, llvm::Twine opcode, llvm::Type *elem, unsigned vec, V ptr, V pred,
                                       llvm::ArrayRef<V> other, V policy);
   void predicatedStore(B &b, llvm::Twine opcode, llvm::Type *elem, V ptr, V pred, llvm::ArrayRef<V> values, V policy);
-  V sharedPointer(B &b, V offset);
   /// The kernel uses an instruction that needs this version.
   void requirePtx(unsigned version) { facts.ptx = std::max(facts.ptx, version); }
 
   std::string arch;
   NvidiaArch facts;
   bool preciseMath;
-  V thread = nullptr;
-  llvm::GlobalVariable *sharedMemory = nullptr;
 };
 
 /// Machine code of PTX, and what the assembler says of it.
