@@ -91,8 +91,8 @@ std::pair<config, tessera::compile_options> choose(const settings &s, const tess
     c.bm = 128, c.bn = 256, c.bk = 128 / static_cast<int>(sizeof(T)), warps = 8;
   } else if (large && t.kind == tessera::target_kind::hip) { // tiles in flight are held in registers
     c.bm = 128, c.bn = 128, c.bk = std::max(16, 128 / static_cast<int>(sizeof(T))), warps = 8;
-  } else if (large && t.arch == "sm_90a" && p == tl::precision::tf32) { // two programs at a time, in turns
-    c.bm = 128, c.bn = 128, c.bk = 32;
+  } else if (large && t.arch == "sm_90a" && p == tl::precision::tf32) { // B, the narrower one, passes through registers
+    c.bm = 256, c.bn = 128, c.bk = 32, warps = 8;
   } else if (large) {
     c.bm = 128, c.bn = 128, c.bk = std::max(16, 64 / static_cast<int>(sizeof(T))), c.stages = 4, warps = 8;
   }
@@ -305,7 +305,7 @@ int main(int argc, char **argv) {
   cli.option("--m", s.m, "rows of A and C");
   cli.option("--n", s.n, "columns of B and C");
   cli.option("--k", s.k, "columns of A, rows of B");
-  cli.option("--type", type, "f16, bf16, f32, tf32, tf32x3, f64, f8e4m3, f8e5m2, i8 or all");
+  cli.option("--type", type, "f16, bf16, f32, tf32, tf32x3, f64, f8e4m3, f8e5m2, f8e4m3fnuz, f8e5m2fnuz, i8 or all");
   cli.flag("--trans-a", s.trans_a, "store A column by column");
   cli.flag("--trans-b", s.trans_b, "store B column by column");
   cli.option("--pad", s.pad, "elements between the rows (or columns) of every matrix");
@@ -336,6 +336,10 @@ int main(int argc, char **argv) {
       ok &= run<tl::f8e4m3>(cli, s, "f8e4m3");
     if (chosen("f8e5m2"))
       ok &= run<tl::f8e5m2>(cli, s, "f8e5m2");
+    if (chosen("f8e4m3fnuz"))
+      ok &= run<tl::f8e4m3fnuz>(cli, s, "f8e4m3fnuz");
+    if (chosen("f8e5m2fnuz"))
+      ok &= run<tl::f8e5m2fnuz>(cli, s, "f8e5m2fnuz");
     if (chosen("i8"))
       ok &= run<tl::i8>(cli, s, "i8");
     if (!known)

@@ -16,7 +16,7 @@ static cl::opt<std::string> input(cl::Positional, cl::desc("<input: ttir or ttgi
                                   cl::cat(category));
 static cl::opt<std::string> output("o", cl::desc("Where to write the stage"), cl::value_desc("file"), cl::init("-"),
                                    cl::cat(category));
-static cl::opt<std::string> targetName("target", cl::desc("cpu, cpu:emulate=ARCH or cuda:ARCH"),
+static cl::opt<std::string> targetName("target", cl::desc("cpu, cpu:emulate=ARCH, cuda:ARCH or hip:ARCH"),
                                        cl::init("cuda:sm_90a"), cl::cat(category));
 static cl::opt<std::string> emit("emit", cl::desc("ttir, ttgir, llir, ptx, cubin, amdgcn, hsaco, asm or obj; default: the last"),
                                  cl::cat(category));

@@ -209,6 +209,8 @@ Type trace_state::type_of(element_type t) {
   case dtype::u64: e = b.getI64Type(); break;
   case dtype::f8e4m3: e = b.getType<Float8E4M3FNType>(); break;
   case dtype::f8e5m2: e = b.getType<Float8E5M2Type>(); break;
+  case dtype::f8e4m3fnuz: e = b.getType<Float8E4M3FNUZType>(); break;
+  case dtype::f8e5m2fnuz: e = b.getType<Float8E5M2FNUZType>(); break;
   case dtype::f16: e = b.getF16Type(); break;
   case dtype::bf16: e = b.getBF16Type(); break;
   case dtype::f32: e = b.getF32Type(); break;

@@ -82,7 +82,11 @@ LinearLayout accumulatorFragment(const MatrixInstruction &i) {
 bool exists(const MatrixInstruction &i) {
   switch (i.family) {
   case MatrixFamily::Mma: {
-    if (i.version != 2 || i.n != 8)
+    if (i.n != 8)
+      return false;
+    if (i.version == 3)
+      return i.bits == 64 && i.m == 16 && (i.k == 4 || i.k == 8 || i.k == 16);
+    if (i.version != 2)
       return false;
     if (i.bits == 64)
       return i.m == 8 && i.k == 4;
@@ -113,6 +117,12 @@ bool exists(const MatrixInstruction &i) {
     return i.bits == 32 ? i.k == 4 : i.bits == 16 ? i.k == 32 : i.bits == 8 && (i.k == 64 || i.k == 128);
   }
   return false;
+}
+
+MatrixInstruction widestOnHopper(const MatrixInstruction &i, int64_t rows, int64_t depth) {
+  if (i != MatrixInstruction{MatrixFamily::Mma, 2, 8, 8, 4, 64} || rows < 16)
+    return i;
+  return {MatrixFamily::Mma, 3, 16, 8, unsigned(std::clamp<int64_t>(depth, 4, 16)), 64};
 }
 
 unsigned elementsPerLane(const MatrixInstruction &i) {

@@ -34,8 +34,8 @@ if(bundled)
     COMMAND ${CMAKE_COMMAND} -E copy ${programs} ${tree}/bin
     COMMAND ${CMAKE_COMMAND} -E copy $<TARGET_FILE:tessera> ${tree}/lib/$<TARGET_SONAME_FILE_NAME:tessera>
     COMMAND ${CMAKE_COMMAND} -E copy $<TARGET_FILE:tessera_launch> ${tree}/lib/$<TARGET_SONAME_FILE_NAME:tessera_launch>
-    COMMAND ${CMAKE_COMMAND} -E copy ${CMAKE_SOURCE_DIR}/LICENSE ${CMAKE_SOURCE_DIR}/tests/e2e/run_all.sh ${CMAKE_SOURCE_DIR}/tests/bench/compare.py ${tree}
-    COMMAND sh -c "strip ${tree}/bin/* ${tree}/lib/*"
+    COMMAND ${CMAKE_COMMAND} -E copy ${CMAKE_SOURCE_DIR}/LICENSE ${CMAKE_SOURCE_DIR}/tests/e2e/run_all.sh ${CMAKE_SOURCE_DIR}/tests/bench/compare.py ${CMAKE_SOURCE_DIR}/tests/bench/contest.py ${tree}
+    COMMAND sh -c "strip '${tree}'/bin/* '${tree}'/lib/*"
     COMMAND tar -C ${CMAKE_BINARY_DIR} "--use-compress-program=xz -T0" -cf tessera-bundle.tar.xz tessera-bundle
     COMMAND sh -c "ls -lh tessera-bundle.tar.xz"
     DEPENDS tessera tessera_launch ${bundled} WORKING_DIRECTORY ${CMAKE_BINARY_DIR} VERBATIM

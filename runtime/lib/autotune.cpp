@@ -200,6 +200,8 @@ double tuning_call::number(std::string_view name) const {
   case dtype::bf16: return double(float(std::bit_cast<bfloat16>(std::uint16_t(bits))));
   case dtype::f8e4m3: return double(float(std::bit_cast<float8_e4m3>(std::uint8_t(bits))));
   case dtype::f8e5m2: return double(float(std::bit_cast<float8_e5m2>(std::uint8_t(bits))));
+  case dtype::f8e4m3fnuz: return double(float(std::bit_cast<float8_e4m3fnuz>(std::uint8_t(bits))));
+  case dtype::f8e5m2fnuz: return double(float(std::bit_cast<float8_e5m2fnuz>(std::uint8_t(bits))));
   default: return is_integer(types_[i].element) ? double(integer(name)) : double(bits & 0xff);
   }
 }

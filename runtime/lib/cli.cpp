@@ -1,7 +1,11 @@
 // The shared command line, on CLI11.
+#include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <limits>
+#include <new>
+#include <stdexcept>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -58,6 +62,11 @@ cli::~cli() = default;
 void cli::option(const std::string &flag, std::int64_t &value, const std::string &help) {
   impl_->app.add_option(flag, value, help)
       ->capture_default_str()
+      ->check([](const std::string &text) { // would be taken as the largest there is
+        errno = 0;
+        std::strtoll(text.c_str(), nullptr, 0);
+        return errno == ERANGE ? "'" + text + "' does not fit into 64 bits" : "";
+      })
       ->check(CLI::Range(std::int64_t(1), std::numeric_limits<std::int64_t>::max(), "≥ 1"));
 }
 void cli::option(const std::string &flag, double &value, const std::string &help) {
@@ -87,8 +96,9 @@ int cli::run(int argc, char **argv, const std::function<bool()> &body) {
       throw error(stage::launch, "this program has nothing to plot");
     return right ? 0 : 1;
   } catch (const std::exception &e) {
+    const bool no_memory = dynamic_cast<const std::bad_alloc *>(&e) || dynamic_cast<const std::length_error *>(&e);
     std::fflush(stdout);
-    fmt::print(stderr, "{}: {}\n", impl_->name, e.what());
+    fmt::print(stderr, "{}: {}\n", impl_->name, no_memory ? "the host has not enough memory for these sizes" : e.what());
     return impl_->device_missing ? 77 : 2;
   }
 }

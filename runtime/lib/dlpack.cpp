@@ -15,7 +15,17 @@ enum dl_device {
   dl_rocm_host = 11,
   dl_cuda_managed = 13
 };
-enum dl_code { dl_int = 0, dl_uint = 1, dl_float = 2, dl_bfloat = 4, dl_bool = 6, dl_e4m3 = 10, dl_e5m2 = 12 };
+enum dl_code {
+  dl_int = 0,
+  dl_uint = 1,
+  dl_float = 2,
+  dl_bfloat = 4,
+  dl_bool = 6,
+  dl_e4m3 = 10,
+  dl_e4m3fnuz = 11,
+  dl_e5m2 = 12,
+  dl_e5m2fnuz = 13
+};
 
 int code_of(dtype t) {
   if (t == dtype::i1)
@@ -23,22 +33,27 @@ int code_of(dtype t) {
   if (t == dtype::bf16)
     return dl_bfloat;
   if (is_float8(t))
-    return t == dtype::f8e4m3 ? dl_e4m3 : dl_e5m2;
+    return t == dtype::f8e4m3       ? dl_e4m3
+           : t == dtype::f8e5m2     ? dl_e5m2
+           : t == dtype::f8e4m3fnuz ? dl_e4m3fnuz
+                                    : dl_e5m2fnuz;
   return is_float(t) ? dl_float : is_signed(t) ? dl_int : dl_uint;
 }
 
 std::string name_of(int code, int bits, int lanes) {
-  const char *kind = code == dl_int      ? "i"
-                     : code == dl_uint   ? "u"
-                     : code == dl_float  ? "f"
-                     : code == dl_bfloat ? "bf"
-                     : code == dl_bool   ? "bool"
-                     : code == dl_e4m3   ? "f8e4m3"
-                     : code == dl_e5m2   ? "f8e5m2"
-                                         : "type code ";
-  const bool known = code <= dl_bool && code != 3 && code != 5;
-  std::string text = code == dl_bool || code == dl_e4m3 || code == dl_e5m2 ? kind
-                     : known ? fmt::format("{}{}", kind, bits)
+  const char *kind = code == dl_int        ? "i"
+                     : code == dl_uint     ? "u"
+                     : code == dl_float    ? "f"
+                     : code == dl_bfloat   ? "bf"
+                     : code == dl_bool     ? "bool"
+                     : code == dl_e4m3     ? "f8e4m3"
+                     : code == dl_e5m2     ? "f8e5m2"
+                     : code == dl_e4m3fnuz ? "f8e4m3fnuz"
+                     : code == dl_e5m2fnuz ? "f8e5m2fnuz"
+                                           : "type code ";
+  const bool known = code <= dl_bool && code != 3 && code != 5, fp8 = code >= dl_e4m3 && code <= dl_e5m2fnuz;
+  std::string text = code == dl_bool || fp8 ? kind
+                     : known                ? fmt::format("{}{}", kind, bits)
                              : fmt::format("{}{} of {} bits", kind, code, bits);
   return lanes == 1 ? text : fmt::format("{} x {}", text, lanes);
 }

@@ -66,7 +66,9 @@ const char *c_type(dtype t) {
   case dtype::i1:
   case dtype::u8:
   case dtype::f8e4m3:
-  case dtype::f8e5m2: break;
+  case dtype::f8e5m2:
+  case dtype::f8e4m3fnuz:
+  case dtype::f8e5m2fnuz: break;
   }
   return "uint8_t";
 }
@@ -185,7 +187,11 @@ void kernel_exporter::write(const std::string &name, const std::string &folder,
         if (t.kind == target_kind::cpu) {
           const std::string file = fmt::format("{}/{}.o", folder, unique);
           write_file(file, k.stage("obj"));
-          objects += file + '\n';
+          for (const char c : file + '\n') { // a response file of ar
+            if (std::string_view(" \t\"'\\").find(c) != std::string_view::npos)
+              objects += '\\';
+            objects += c;
+          }
           source += fmt::format("KERNEL void {}(const void *const *, void *) __asm__(\"{}{}\");\n", unique, unique,
                                 tessera_cpu_entry_suffix);
           function = unique;

@@ -41,7 +41,7 @@ std::string kernel_handle::summary() const {
   if (registers() >= 0)
     text += fmt::format(", {} registers", registers());
   if (spills() >= 0)
-    text += fmt::format(", {} spills", spills());
+    text += fmt::format(", {} bytes spilled", spills());
   return text;
 }
 

@@ -108,12 +108,6 @@ class Kernel:
     def occupancy(self):
         return occupancy(self.arch, self.registers, self.lds, self.warps)
 
-    @property
-    def lds_taken(self):
-        """Bytes of LDS as they are handed out."""
-        granule = MACHINES[self.arch].lds_granule
-        return -(-self.lds // granule) * granule
-
     def width(self, *kinds, whole=False):
         """Mean bytes of a lane's access, 0 where there is none."""
         counts = sum(((self.all_accesses if whole else self.accesses)[kind] for kind in kinds), Counter())

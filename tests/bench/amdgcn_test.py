@@ -87,8 +87,8 @@ class Reading(unittest.TestCase):
 class Verdicts(unittest.TestCase):
     CASE = "matmul bm=64 bn=64 bk=16 warps=4"
 
-    def worse(self, body=LOOP, **changes):
-        ours, peer = amdgcn.parse(text(body, **changes)), amdgcn.parse(text(LOOP))
+    def worse(self, body=LOOP, peer=LOOP, **changes):
+        ours, peer = amdgcn.parse(text(body, **changes)), amdgcn.parse(text(peer))
         return [what for what, _, _, fine in compare_amdgcn.measures(ours, peer, self.CASE) if fine is False]
 
     def test_equal(self):
@@ -99,17 +99,19 @@ class Verdicts(unittest.TestCase):
         self.assertEqual(self.worse(registers=70), ["waves a SIMD"])
         self.assertEqual(self.worse(lds=16), ["LDS bytes"])
         self.assertEqual(self.worse(scratch=4), ["scratch bytes"])
-        self.assertEqual(self.worse(LOOP.replace("ds_read2_b64", "ds_read_b64")), ["bytes of an LDS access"])
+        self.assertEqual(self.worse(LOOP.replace("ds_read2_b64", "ds_read_b64")), ["LDS reads", "bytes of an LDS access"])
         self.assertEqual(self.worse(LOOP.replace("\tbuffer_load_dword v7", "\tbuffer_load_ushort v7")), ["loads"])
         self.assertEqual(self.worse(LOOP.replace("store_dwordx2", "store_dword")), ["stores"])
         self.assertEqual(self.worse(LOOP.replace("32x32x8", "16x16x16")), ["matrix instructions"])
 
     def test_turned(self):
-        """Narrow writes for wide reads, and the same LDS as it is handed out: no worse."""
-        turned = LOOP.replace("\tds_read_u16_d16_hi v5, v6\n", "\tds_read_b128 v[10:13], v6\n\tds_write_b16 v5, v6\n")
-        self.assertEqual(self.worse(turned), [])
-        ours, peer = amdgcn.parse(text(LOOP, lds=32)), amdgcn.parse(text(LOOP, lds=16))
-        self.assertNotIn("LDS bytes", [what for what, _, _, fine in compare_amdgcn.measures(ours, peer, self.CASE) if fine is False])
+        """Narrow writes are made up for by wider reads, if both are fewer then; narrow reads are not by writes."""
+        written = LOOP.replace("\tds_read_u16_d16_hi v5, v6\n", "\tds_read_u16_d16_hi v5, v6\n" * 8 + "\tds_write_b128 v6, v[0:3]\n")
+        turned = LOOP.replace("\tds_read_u16_d16_hi v5, v6\n", "\tds_read_b128 v[10:13], v6\n" + "\tds_write_b32 v5, v6\n" * 4)
+        self.assertEqual(self.worse(turned, peer=written), [])
+        self.assertEqual(self.worse(written, peer=turned), ["LDS reads", "bytes of an LDS access"])
+        many = turned.replace("\tds_write_b32 v5, v6\n", "\tds_write_b32 v5, v6\n" * 2)
+        self.assertEqual(self.worse(many, peer=written), ["LDS writes"])
 
     def test_unrolled(self):
         """Two steps of K in a trip are as many instructions for each as one step's."""

@@ -3,6 +3,10 @@
 // files of both side by side.
 //
 //     gpu_bench --target=cuda --bench --json=tessera.json && compare.py tessera.json triton.json
+//
+// With --export=DIR every configuration's machine code is written there, for contest.py.
+#include "kernel_index.h"
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -152,17 +156,34 @@ bool bench_copy(tessera::cli &cli, const tessera::stream &s) {
   return c.report();
 }
 
+/// What is tried of a case.
+template <class Kernel> struct configuration {
+  kernel_index::settings settings;
+  Kernel kernel;
+  std::int64_t programs;
+};
+template <class Kernel> using configurations = std::vector<configuration<std::remove_cvref_t<Kernel>>>;
+
+constexpr std::int64_t add_sizes[] = {98432, 1 << 24, 1 << 28};
+std::string add_name(std::int64_t n) { return "vector_add f32 n=" + std::to_string(n); }
+auto add_configurations(std::int64_t n) {
+  configurations<decltype(add)> list;
+  for (int block : {1024, 2048, 4096})
+    for (int warps : {4, 8})
+      list.push_back({{{"block", block}, {"warps", warps}},
+                      add.with({.block = block}, {.num_warps = warps}),
+                      tl::cdiv(n, std::int64_t(block))});
+  return list;
+}
+
 bool bench_add(tessera::cli &cli, const tessera::stream &s) {
   bool ran = true;
-  for (std::int64_t n : {std::int64_t(98432), std::int64_t(1) << 24, std::int64_t(1) << 28}) {
+  for (std::int64_t n : add_sizes) {
     const auto x = random<float>(s.device(), n), y = random<float>(s.device(), n, 1);
     tessera::device_buffer<float> out(s.device(), n);
-    contest c(cli, s, "vector_add f32 n=" + std::to_string(n), bytes(12.0 * static_cast<double>(n)));
-    for (int block : {1024, 2048, 4096})
-      for (int warps : {4, 8}) {
-        const auto k = add.with({.block = block}, {.num_warps = warps});
-        c.entry({{"block", block}, {"warps", warps}}, [&] { k(s, tl::cdiv(n, std::int64_t(block)), x, y, out, n); });
-      }
+    contest c(cli, s, add_name(n), bytes(12.0 * static_cast<double>(n)));
+    for (auto &[settings, k, programs] : add_configurations(n))
+      c.entry(settings, [&] { k(s, programs, x, y, out, n); });
     ran &= c.report();
   }
   return ran;
@@ -189,43 +210,64 @@ bool softmax_is_right(const tessera::device_buffer<T> &x, const tessera::device_
   return true;
 }
 
+template <class T> std::string softmax_name(std::int64_t rows, std::int64_t cols) {
+  return std::string("softmax ") + (sizeof(T) == 2 ? "float16 " : "float32 ") + std::to_string(rows) + "x" +
+         std::to_string(cols);
+}
+template <class T> auto softmax_configurations(std::int64_t rows, std::int64_t cols, std::int64_t sms) {
+  configurations<decltype(softmax<T>)> list;
+  for (int warps : {4, 8, 16, 32})
+    for (std::int64_t grid : {rows, sms * 2, sms * 4, sms * 8})
+      for (int stages : {1, 2, 4})
+        if (grid != rows || stages == 1)
+          list.push_back({{{"warps", warps}, {"grid", static_cast<double>(grid)}, {"stages", stages}},
+                          softmax<T>.with({.block = tile_of(cols), .stages = stages}, {.num_warps = warps}),
+                          std::min(grid, rows)});
+  return list;
+}
+/// Calls f<element type>(rows, cols) for every case.
+void each_softmax(const auto &f) {
+  for (auto [rows, cols] : {std::pair(8192, 4096), {4096, 1024}, {4096, 781}, {4096, 12672}})
+    f.template operator()<float>(rows, cols);
+  f.template operator()<tl::f16>(8192, 8192);
+  f.template operator()<float>(4096, 32768);
+}
+
 template <class T>
 bool bench_softmax(tessera::cli &cli, const tessera::stream &s, std::int64_t rows, std::int64_t cols) {
   const auto x = random<T>(s.device(), rows * cols);
   tessera::device_buffer<T> out(s.device(), rows * cols);
-  const std::string name = std::string("softmax ") + (sizeof(T) == 2 ? "float16 " : "float32 ") + std::to_string(rows) +
-                           "x" + std::to_string(cols);
+  const std::string name = softmax_name<T>(rows, cols);
   contest c(cli, s, name, bytes(2.0 * sizeof(T) * static_cast<double>(rows * cols)));
-  const std::int64_t sms = s.device().properties().multiprocessors;
-  for (int warps : {4, 8, 16, 32})
-    for (std::int64_t grid : {rows, sms * 2, sms * 4, sms * 8})
-      for (int stages : {1, 2, 4}) {
-        if (grid == rows && stages > 1)
-          continue;
-        const auto k = softmax<T>.with({.block = tile_of(cols), .stages = stages}, {.num_warps = warps});
-        c.entry({{"warps", warps}, {"grid", static_cast<double>(grid)}, {"stages", stages}},
-                [&] { k(s, std::min(grid, rows), out, x, cols, cols, rows, cols); });
-      }
+  for (auto &[settings, k, programs] : softmax_configurations<T>(rows, cols, s.device().properties().multiprocessors))
+    c.entry(settings, [&] { k(s, programs, out, x, cols, cols, rows, cols); });
   const bool right = c.report() && (!c.wanted() || softmax_is_right(x, out, rows, cols));
   if (!right)
     std::printf("%s: WRONG\n", name.c_str());
   return right;
 }
 
+constexpr std::int64_t norm_rows = 4096, norm_cols[] = {1024, 4096, 8192, 15872};
+std::string norm_name(std::int64_t cols) {
+  return "layer_norm fwd f16 " + std::to_string(norm_rows) + "x" + std::to_string(cols);
+}
+auto norm_configurations(std::int64_t cols) {
+  configurations<decltype(layer_norm)> list;
+  for (int warps : {4, 8, 16})
+    list.push_back({{{"warps", warps}}, layer_norm.with({.block = tile_of(cols)}, {.num_warps = warps}), norm_rows});
+  return list;
+}
+
 bool bench_layer_norm(tessera::cli &cli, const tessera::stream &s) {
   bool ran = true;
-  for (std::int64_t cols : {1024, 4096, 8192, 15872}) {
-    const std::int64_t rows = 4096;
-    const auto x = random<tl::f16>(s.device(), rows * cols), w = random<tl::f16>(s.device(), cols, 1),
+  for (std::int64_t cols : norm_cols) {
+    const auto x = random<tl::f16>(s.device(), norm_rows * cols), w = random<tl::f16>(s.device(), cols, 1),
                b = random<tl::f16>(s.device(), cols);
-    tessera::device_buffer<tl::f16> y(s.device(), rows * cols);
-    tessera::device_buffer<float> mean(s.device(), rows), rstd(s.device(), rows);
-    contest c(cli, s, "layer_norm fwd f16 " + std::to_string(rows) + "x" + std::to_string(cols),
-              bytes(4.0 * static_cast<double>(rows * cols)));
-    for (int warps : {4, 8, 16}) {
-      const auto k = layer_norm.with({.block = tile_of(cols)}, {.num_warps = warps});
-      c.entry({{"warps", warps}}, [&] { k(s, rows, x, y, w, b, mean, rstd, cols, cols, 1e-5f); });
-    }
+    tessera::device_buffer<tl::f16> y(s.device(), norm_rows * cols);
+    tessera::device_buffer<float> mean(s.device(), norm_rows), rstd(s.device(), norm_rows);
+    contest c(cli, s, norm_name(cols), bytes(4.0 * static_cast<double>(norm_rows * cols)));
+    for (auto &[settings, k, programs] : norm_configurations(cols))
+      c.entry(settings, [&] { k(s, programs, x, y, w, b, mean, rstd, cols, cols, 1e-5f); });
     ran &= c.report();
   }
   return ran;
@@ -298,6 +340,10 @@ bool product_is_right(const tessera::device_buffer<T> &a, const tessera::device_
   return true;
 }
 
+kernel_index::settings settings_of(const mm_config &c, int warps) {
+  return {{"bm", c.bm}, {"bn", c.bn}, {"bk", c.bk}, {"stages", c.stages}, {"warps", warps}};
+}
+
 /// One case: its sizes, and every configuration of the peer's list; the last is not on it, and is for tf32.
 struct mm_case {
   const char *type;
@@ -313,6 +359,9 @@ struct mm_case {
   }
   [[nodiscard]] std::int64_t b_row() const { return transposed ? 1 : n; }
   [[nodiscard]] std::int64_t b_col() const { return transposed ? k : 1; }
+  [[nodiscard]] std::int64_t programs(const mm_config &c) const {
+    return tl::cdiv(m, std::int64_t(c.bm)) * tl::cdiv(n, std::int64_t(c.bn));
+  }
   [[nodiscard]] std::vector<std::pair<mm_config, int>> configurations(std::size_t element_bytes) const {
     std::vector<std::pair<mm_config, int>> list;
     for (auto [bm, bn, bk, stages, warps] : std::initializer_list<std::array<int, 5>>{{128, 256, 64, 3, 8},
@@ -376,9 +425,8 @@ template <class T> bool bench_matmul(tessera::cli &cli, const mm_case &p) {
   tessera::device_buffer<mm_result<T>> c(s.device(), p.m * p.n);
   for (auto [at, warps] : p.configurations(sizeof(T))) {
     const auto k = matmul<T>.with(at, {.num_warps = warps});
-    const std::int64_t programs = tl::cdiv(p.m, std::int64_t(at.bm)) * tl::cdiv(p.n, std::int64_t(at.bn));
-    std::vector<std::pair<std::string, double>> settings{
-        {"bm", at.bm}, {"bn", at.bn}, {"bk", at.bk}, {"stages", at.stages}, {"warps", warps}};
+    const std::int64_t programs = p.programs(at);
+    kernel_index::settings settings = settings_of(at, warps);
     try {
       const auto compiled = k.prepare(s, a, b, c, p.m, p.n, p.k, p.k, 1, p.b_row(), p.b_col(), p.n, 1);
       settings.emplace_back("registers", compiled.registers());
@@ -400,31 +448,81 @@ template <class T> bool bench_matmul(tessera::cli &cli, const mm_case &p) {
   return right;
 }
 
-bool bench_matmuls(tessera::cli &cli) {
-  bool right = bench_matmul<tl::f16>(cli, {"f16", 4096, 4096, 4096});
-  right &= bench_matmul<tl::f16>(cli, {"f16", 8192, 8192, 8192});
-  right &= bench_matmul<tl::bf16>(cli, {"bf16", 8192, 8192, 8192, true});
+/// Calls f<element type>(case) for every case.
+void each_matmul(const auto &f) {
+  f.template operator()<tl::f16>({"f16", 4096, 4096, 4096});
+  f.template operator()<tl::f16>({"f16", 8192, 8192, 8192});
+  f.template operator()<tl::bf16>({"bf16", 8192, 8192, 8192, true});
   for (int n : {512, 1024, 2048})
-    right &= bench_matmul<tl::f16>(cli, {"f16", n, n, n});
-  right &= bench_matmul<tl::f16>(cli, {"f16", 16, 4096, 4096, true});
-  right &= bench_matmul<tl::f16>(cli, {"f16", 4096, 4096, 781});
-  right &= bench_matmul<float>(cli, {"tf32", 4096, 4096, 4096});
-  right &= bench_matmul<tl::f8e4m3>(cli, {"f8e4m3", 8192, 8192, 8192, true});
-  right &= bench_matmul<tl::i8>(cli, {"i8", 4096, 4096, 4096, true});
+    f.template operator()<tl::f16>({"f16", n, n, n});
+  f.template operator()<tl::f16>({"f16", 16, 4096, 4096, true});
+  f.template operator()<tl::f16>({"f16", 4096, 4096, 781});
+  f.template operator()<float>({"tf32", 4096, 4096, 4096});
+  f.template operator()<tl::f8e4m3>({"f8e4m3", 8192, 8192, 8192, true});
+  f.template operator()<tl::i8>({"i8", 4096, 4096, 4096, true});
+}
+
+bool bench_matmuls(tessera::cli &cli) {
+  bool right = true;
+  each_matmul([&]<class T>(const mm_case &p) { right &= bench_matmul<T>(cli, p); });
   return right;
+}
+
+// ---- export ---------------------------------------------------------------------------------------------------------
+
+/// Writes the chosen cases' kernels; buffers have the names of the kernels' parameters.
+void export_kernels(const tessera::cli &cli, const std::string &folder, const auto &chosen) {
+  kernel_index index(folder);
+  using arguments = std::vector<kernel_index::argument>;
+  const auto put = [&](const std::string &name, const auto &list, const arguments &with) {
+    if (name.find(match) != std::string::npos)
+      for (auto &[settings, k, programs] : list)
+        index.add(name, settings, k, programs, with);
+  };
+  const auto i32 = [](std::int64_t n) { return static_cast<std::int32_t>(n); };
+  if (chosen("vector_add"))
+    for (std::int64_t n : add_sizes)
+      put(add_name(n), add_configurations(n), {"x", "y", "out", i32(n)});
+  const std::int64_t sms = cli.compile_only() ? 132 : cli.device().properties().multiprocessors; // 132: an H200's
+  if (chosen("softmax"))
+    each_softmax([&]<class T>(std::int64_t rows, std::int64_t cols) {
+      put(softmax_name<T>(rows, cols), softmax_configurations<T>(rows, cols, sms),
+          {"out", "x", i32(cols), i32(cols), i32(rows), i32(cols)});
+    });
+  if (chosen("layer_norm"))
+    for (std::int64_t cols : norm_cols)
+      put(norm_name(cols), norm_configurations(cols),
+          {"x", "y", "w", "b", "mean", "rstd", i32(cols), i32(cols), 1e-5f});
+  if (chosen("matmul"))
+    each_matmul([&]<class T>(const mm_case &p) {
+      configurations<decltype(matmul<T>)> list;
+      for (auto [at, warps] : p.configurations(sizeof(T)))
+        list.push_back({settings_of(at, warps), matmul<T>.with(at, {.num_warps = warps}), p.programs(at)});
+      put(p.name(), list,
+          {"a", "b", "c", i32(p.m), i32(p.n), i32(p.k), i32(p.k), 1, i32(p.b_row()), i32(p.b_col()), i32(p.n), 1});
+    });
+  index.write(cli);
 }
 
 } // namespace
 
 int main(int argc, char **argv) {
-  std::string only;
+  std::string only, folder;
   tessera::cli cli("gpu_bench",
                    "The cases of the Triton peer; give --bench, or --compile-only for what the products take");
   cli.option("--only", only, "some of copy, vector_add, softmax, layer_norm, matmul, separated by commas");
   cli.option("--match", match, "only cases with this in their name");
   cli.option("--group", group, "block rows of a matrix product launched together");
+  cli.option("--export", folder, "write the machine code of every configuration to this folder, for contest.py");
   cli.flag("--all", every_entry, "print every configuration, not only the best of each case");
   return cli.run(argc, argv, [&] {
+    const auto chosen = [&](const std::string &part) {
+      return only.empty() || ("," + only + ",").find("," + part + ",") != std::string::npos;
+    };
+    if (!folder.empty()) {
+      export_kernels(cli, folder, chosen);
+      return true;
+    }
     if (cli.compile_only())
       return bench_matmuls(cli);
     if (!cli.bench()) {
@@ -434,19 +532,12 @@ int main(int argc, char **argv) {
     const tessera::stream s(cli.device());
     std::printf("%s\n", s.device().name().c_str());
     bool right = true;
-    const auto chosen = [&](const std::string &part) {
-      return only.empty() || ("," + only + ",").find("," + part + ",") != std::string::npos;
-    };
     if (chosen("copy"))
       right &= bench_copy(cli, s);
     if (chosen("vector_add"))
       right &= bench_add(cli, s);
-    if (chosen("softmax")) {
-      for (auto [rows, cols] : {std::pair(8192, 4096), {4096, 1024}, {4096, 781}, {4096, 12672}})
-        right &= bench_softmax<float>(cli, s, rows, cols);
-      right &= bench_softmax<tl::f16>(cli, s, 8192, 8192);
-      right &= bench_softmax<float>(cli, s, 4096, 32768);
-    }
+    if (chosen("softmax"))
+      each_softmax([&]<class T>(std::int64_t rows, std::int64_t cols) { right &= bench_softmax<T>(cli, s, rows, cols); });
     if (chosen("layer_norm"))
       right &= bench_layer_norm(cli, s);
     if (chosen("matmul"))

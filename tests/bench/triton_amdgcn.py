@@ -13,7 +13,8 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
 WAVE = {"gfx9": 64, "gfx1": 32}
-ELEMENTS = {"f16": "fp16", "bf16": "bf16", "f8e4m3": "fp8e4nv", "f8e5m2": "fp8e5", "i8": "i8", "f32": "fp32", "f64": "fp64"}
+ELEMENTS = {"f16": "fp16", "bf16": "bf16", "f8e4m3": "fp8e4nv", "f8e5m2": "fp8e5", "f8e4m3fnuz": "fp8e4b8",
+            "f8e5m2fnuz": "fp8e5b16", "i8": "i8", "f32": "fp32", "f64": "fp64"}
 
 
 @triton.jit
@@ -86,7 +87,7 @@ def source(kernel, settings):
     number = lambda name, default: int(settings.get(name, default))
     if kernel == "matmul":
         element = ELEMENTS[settings["type"]]
-        result = {"i8": "i32", "fp8e4nv": "fp16", "fp8e5": "fp16"}.get(element, element)
+        result = "i32" if element == "i8" else "fp16" if element.startswith("fp8") else element
         types = ["*" + element, "*" + element, "*" + result] + ["i32"] * 8
         constants = {"BM": number("bm", 64), "BN": number("bn", 64), "BK": number("bk", 32), "GROUP": 8, "PRECISION": "ieee",
                      "NOTHING": 0 if element == "i8" else 0.0,

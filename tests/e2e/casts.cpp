@@ -58,28 +58,31 @@ template <class S> std::vector<S> sources() {
 
 /// Loads 64 values and stores them as each type. bool is memory of one byte, 0 or 1.
 template <class S> void test_casts_from() {
-  const auto kernel = tl::kernel("casts", [](tl::ptr<const S> x, tl::ptr<bool> b, tl::ptr<i8> i1, tl::ptr<i16> i2,
-                                             tl::ptr<i32> i4, tl::ptr<i64> i8_, tl::ptr<u8> u1, tl::ptr<u16> u2,
-                                             tl::ptr<u32> u4, tl::ptr<u64> u8_, tl::ptr<f8e4m3> e4, tl::ptr<f8e5m2> e5,
-                                             tl::ptr<f16> f2, tl::ptr<bf16> b2, tl::ptr<float> f4, tl::ptr<double> f8) {
-    auto at = tl::arange(0, 64);
-    auto v = tl::load(x + at);
-    tl::store(b + at, v.template to<bool>());
-    tl::store(i1 + at, v.template to<i8>());
-    tl::store(i2 + at, v.template to<i16>());
-    tl::store(i4 + at, v.template to<i32>());
-    tl::store(i8_ + at, v.template to<i64>());
-    tl::store(u1 + at, v.template to<u8>());
-    tl::store(u2 + at, v.template to<u16>());
-    tl::store(u4 + at, v.template to<u32>());
-    tl::store(u8_ + at, v.template to<u64>());
-    tl::store(e4 + at, v.template to<f8e4m3>());
-    tl::store(e5 + at, v.template to<f8e5m2>());
-    tl::store(f2 + at, v.template to<f16>());
-    tl::store(b2 + at, v.template to<bf16>());
-    tl::store(f4 + at, v.template to<float>());
-    tl::store(f8 + at, v.template to<double>());
-  });
+  const auto kernel =
+      tl::kernel("casts", [](tl::ptr<const S> x, tl::ptr<bool> b, tl::ptr<i8> i1, tl::ptr<i16> i2, tl::ptr<i32> i4,
+                             tl::ptr<i64> i8_, tl::ptr<u8> u1, tl::ptr<u16> u2, tl::ptr<u32> u4, tl::ptr<u64> u8_,
+                             tl::ptr<f8e4m3> e4, tl::ptr<f8e5m2> e5, tl::ptr<f8e4m3fnuz> n4, tl::ptr<f8e5m2fnuz> n5,
+                             tl::ptr<f16> f2, tl::ptr<bf16> b2, tl::ptr<float> f4, tl::ptr<double> f8) {
+        auto at = tl::arange(0, 64);
+        auto v = tl::load(x + at);
+        tl::store(b + at, v.template to<bool>());
+        tl::store(i1 + at, v.template to<i8>());
+        tl::store(i2 + at, v.template to<i16>());
+        tl::store(i4 + at, v.template to<i32>());
+        tl::store(i8_ + at, v.template to<i64>());
+        tl::store(u1 + at, v.template to<u8>());
+        tl::store(u2 + at, v.template to<u16>());
+        tl::store(u4 + at, v.template to<u32>());
+        tl::store(u8_ + at, v.template to<u64>());
+        tl::store(e4 + at, v.template to<f8e4m3>());
+        tl::store(e5 + at, v.template to<f8e5m2>());
+        tl::store(n4 + at, v.template to<f8e4m3fnuz>());
+        tl::store(n5 + at, v.template to<f8e5m2fnuz>());
+        tl::store(f2 + at, v.template to<f16>());
+        tl::store(b2 + at, v.template to<bf16>());
+        tl::store(f4 + at, v.template to<float>());
+        tl::store(f8 + at, v.template to<double>());
+      });
   const auto x = sources<S>();
   tessera::device_buffer<S> in(dev(), 64);
   {
@@ -108,7 +111,8 @@ template <class S> void test_casts_from() {
   };
   run(std::type_identity<bool>{}, std::type_identity<i8>{}, std::type_identity<i16>{}, std::type_identity<i32>{},
       std::type_identity<i64>{}, std::type_identity<u8>{}, std::type_identity<u16>{}, std::type_identity<u32>{},
-      std::type_identity<u64>{}, std::type_identity<f8e4m3>{}, std::type_identity<f8e5m2>{}, std::type_identity<f16>{},
+      std::type_identity<u64>{}, std::type_identity<f8e4m3>{}, std::type_identity<f8e5m2>{},
+      std::type_identity<f8e4m3fnuz>{}, std::type_identity<f8e5m2fnuz>{}, std::type_identity<f16>{},
       std::type_identity<bf16>{}, std::type_identity<float>{}, std::type_identity<double>{});
 }
 
@@ -131,7 +135,10 @@ template <class D, class S> std::vector<D> converted(const std::vector<S> &x, tl
 /// The fp8 number at or next to x towards zero.
 template <class D> D cut(double x) {
   const D nearest = make<D>(x);
-  return std::fabs(to_double(nearest)) > std::fabs(x) ? D::from_bits(static_cast<u8>(nearest.bits - 1)) : nearest;
+  if (!(std::fabs(to_double(nearest)) > std::fabs(x)))
+    return nearest;
+  const u8 bits = static_cast<u8>(nearest.bits - 1);
+  return D::from_bits(D::fnuz && bits == 0x80 ? 0 : bits); // there is no -0
 }
 
 template <class D, class S> void check_narrowing(const std::vector<S> &x) {
@@ -188,6 +195,55 @@ TEST_CASE("all fp8 values, and all that round to them") {
   check_fp8<f8e5m2>();
 }
 
+TEST_CASE("all fp8 values of the fnuz kind, and all that round to them") {
+  check_fp8<f8e4m3fnuz>();
+  check_fp8<f8e5m2fnuz>();
+}
+
+/// Codes go through loads, choices and turns as they are, those that are no numbers too.
+template <class T> void check_moved() {
+  const auto kernel = tl::kernel("moved", [](tl::ptr<const T> x, tl::ptr<T> y) {
+    auto r = tl::arange(0, 32);
+    auto at = r[tl::all, tl::newaxis] * 16 + tl::arange(0, 16)[tl::newaxis, tl::all];
+    auto v = tl::load(x + at, r[tl::all, tl::newaxis] < 16, {.other = -1e9f});
+    auto turned = tl::reshape(tl::trans(v), {32, 16});
+    tl::store(y + at, tl::where(r[tl::all, tl::newaxis] % 2 == 0, v, turned));
+  });
+  const auto x = all_values<T>();
+  std::vector<T> want(512);
+  for (int i = 0; i < 512; ++i) {
+    const int from = i / 16 % 2 == 0 ? i : i % 32 * 16 + i / 32;
+    want[i] = from < 256 ? x[from] : T(-1e9f);
+  }
+  input<T> in(x);
+  output<T> out(512);
+  launch(kernel, 1, *in, *out);
+  const auto got = out.read();
+  int wrong = 0;
+  for (int i = 0; i < 512; ++i)
+    wrong += !same_bits(got[i], want[i]);
+  CHECK_MESSAGE(wrong == 0, type_name<T>(), ": ", wrong, " codes changed");
+}
+
+TEST_CASE("fp8 are moved as they are") {
+  check_moved<f8e4m3>();
+  check_moved<f8e5m2>();
+  check_moved<f8e4m3fnuz>();
+  check_moved<f8e5m2fnuz>();
+}
+
+TEST_CASE("from one kind of fp8 into the others") {
+  auto check = [&]<class S, class D>(std::type_identity<S>, std::type_identity<D>) {
+    check_narrowing<D>(all_values<S>());
+  };
+  auto into_others = [&]<class... D>(std::type_identity<D>... to) {
+    auto from = [&]<class S>(std::type_identity<S> s) { ((std::is_same_v<S, D> ? void() : check(s, to)), ...); };
+    (from(to), ...);
+  };
+  into_others(std::type_identity<f8e4m3>{}, std::type_identity<f8e5m2>{}, std::type_identity<f8e4m3fnuz>{},
+              std::type_identity<f8e5m2fnuz>{});
+}
+
 TEST_CASE("f16 to e5m2: ties to even, on tiles as wide as a packed conversion") {
   const std::vector<std::pair<float, float>> pairs{
       {8, 8},      {9, 8},         {9.0078125f, 10}, {10, 10},    {11, 12}, {12, 12},   {13, 12},      {15, 16},
@@ -224,6 +280,8 @@ TEST_CASE("from unsigned integers") {
 TEST_CASE("from floats") {
   test_casts_from<f8e4m3>();
   test_casts_from<f8e5m2>();
+  test_casts_from<f8e4m3fnuz>();
+  test_casts_from<f8e5m2fnuz>();
   test_casts_from<f16>();
   test_casts_from<bf16>();
   test_casts_from<float>();

@@ -242,6 +242,23 @@ TEST_CASE("random shapes") {
   }
 }
 
+TEST_CASE("8-bit floats without infinities: with each other, and with OCP's") {
+  unsigned type = 0;
+  const auto check = [&]<class A, class B>(std::type_identity<A>, std::type_identity<B>) {
+    ++type;
+    for (unsigned s = 0; s < std::size(shapes); ++s)
+      if (also_compile() ? (s + type) % 3 == 0 : taken(s + type))
+        check_variant<A, B>(sample(shapes[s], 7000 + type * 100 + s), tl::precision::ieee,
+                            type_name<A>() + " " + type_name<B>());
+  };
+  const auto e4 = std::type_identity<f8e4m3fnuz>{};
+  const auto e5 = std::type_identity<f8e5m2fnuz>{};
+  check(e4, e4);
+  check(e5, e5);
+  check(e4, e5);
+  check(std::type_identity<f8e4m3>{}, e4);
+}
+
 TEST_CASE("sums of many products of i8 are exact") {
   const auto fill = [](std::int64_t rows, std::int64_t cols, int value) {
     matrix<i8> m(rows, cols, 1);
@@ -266,15 +283,15 @@ TEST_CASE("sums of many products of i8 are exact") {
   }
 }
 
-TEST_CASE("f16 added up in f16") {
+TEST_CASE_TEMPLATE("f16 and fp8 added up in f16", T, f16, f8e5m2, f8e4m3) {
   for (shape s : {shape{64, 64, 64}, shape{100, 70, 50}})
     for (int warps : {1, 4}) {
-      const matrix<f16> a(s.m, s.k, 1), b(s.k, s.n, 2);
-      input<f16> x(a.host), y(b.host);
+      const matrix<T> a(s.m, s.k, 1), b(s.k, s.n, 2);
+      input<T> x(a.host), y(b.host);
       output<f16> z(s.m * s.n);
-      const auto kernel = product<f16, f16, f16>.with({.stages = 3}, {.num_warps = warps});
+      const auto kernel = product<T, T, f16>.with({.stages = 3}, {.num_warps = warps});
       launch(kernel, tl::cdiv(s.m, 64) * tl::cdiv(s.n, 64), *x, *y, *z, s.m, s.n, s.k, s.k, 1, s.n, 1, s.n, 1);
-      check_product("f16 sums", z.read(), strides(s.m, s.n), reference(a, b), 0x1p-10);
+      check_product("f16 sums of " + type_name<T>(), z.read(), strides(s.m, s.n), reference(a, b), 0x1p-10);
     }
 }
 

@@ -211,6 +211,8 @@ TEST_CASE("tiles down to one row, column and product, and an accumulator") {
   small_tiles<f8e4m3>(6);
   small_tiles<f8e5m2>(7);
   small_tiles<i8>(8);
+  small_tiles<f8e4m3fnuz>(9);
+  small_tiles<f8e5m2fnuz>(10);
 }
 
 TEST_CASE("large tiles") {
@@ -230,6 +232,7 @@ TEST_CASE("batches") {
   check_batched<float>(2, 16, 16, 16, 2);
   check_batched<double>(2, 8, 16, 4, 4);
   check_batched<f8e5m2>(2, 32, 32, 32, 4);
+  check_batched<f8e4m3fnuz>(2, 32, 32, 32, 4);
   check_batched<i8>(4, 16, 16, 64, 4);
   check_batched<f16>(1, 16, 16, 16, 4);
   check_batched<f16>(16, 1, 2, 8, 4);
@@ -238,6 +241,26 @@ TEST_CASE("batches") {
 TEST_CASE("a row padded to 16 leaves no trace in the other columns") {
   check_padded<f16>();
   check_padded<bf16>();
+}
+
+/// The smallest number of T times the largest, 32 of them added up: exact.
+template <class T> void check_smallest(float smallest, float largest) {
+  const auto kernel = tl::kernel("smallest", [](tl::ptr<const T> a, tl::ptr<const T> b, tl::ptr<float> c) {
+    tl::store(c + at(32, 32), tl::dot(tl::load(a + at(32, 32)), tl::load(b + at(32, 32))));
+  });
+  REQUIRE(T(smallest).bits == 1);
+  REQUIRE(float(T(largest)) == largest);
+  input<T> a(std::vector<T>(1024, T(smallest))), b(std::vector<T>(1024, T(largest)));
+  output<float> c(1024);
+  launch(kernel, 1, *a, *b, *c);
+  check_equal<float>("smallest " + type_name<T>(), c.read(), std::vector<float>(1024, 32 * smallest * largest));
+}
+
+TEST_CASE("denormals of 8-bit floats count") {
+  check_smallest<f8e4m3>(0x1p-9f, 448);
+  check_smallest<f8e5m2>(0x1p-16f, 57344);
+  check_smallest<f8e4m3fnuz>(0x1p-10f, 240);
+  check_smallest<f8e5m2fnuz>(0x1p-17f, 57344);
 }
 
 TEST_CASE("operands that are results") {
@@ -270,6 +293,41 @@ TEST_CASE("operands that are results") {
     check_product("result as second operand", right.read(), strides(64, 64), reference(c, first), 0x1p-14);
     check_product("result transposed", t.read(), strides(64, 64), reference(turned, c), 0x1p-14);
     check_close<float>("sums of a result", s.read(), sums, 64, 8);
+  }
+}
+
+TEST_CASE("f64: whole numbers are exact to 53 bits, through chains too") {
+  const auto kernel = tl::kernel("chain64", [](tl::ptr<const double> a, tl::ptr<const double> b, tl::ptr<double> once,
+                                               tl::ptr<double> left, tl::ptr<double> right, config s) {
+    auto x = tl::load(a + at(s.m, s.k)), y = tl::load(b + at(s.k, s.m));
+    auto xy = tl::dot(x, y);
+    tl::store(once + at(s.m, s.m), xy);
+    tl::store(left + at(s.m, s.k), tl::dot(xy, x));
+    tl::store(right + at(s.k, s.m), tl::dot(y, tl::trans(xy)));
+  });
+  for (auto [m, k] : {std::pair(64, 16), {32, 64}, {16, 4}, {8, 8}, {4, 32}}) {
+    std::vector<double> a(m * k), b(k * m), once(m * m), left(m * k), right(k * m);
+    for (int i = 0; i < m * k; ++i) // sums of products of three have up to 46 bits
+      a[i] = (i * 7919) % 8191 - 4095, b[i] = (i * 104729) % 8191 - 4095;
+    for (int i = 0; i < m; ++i)
+      for (int j = 0; j < m; ++j)
+        for (int l = 0; l < k; ++l)
+          once[i * m + j] += a[i * k + l] * b[l * m + j];
+    for (int i = 0; i < m; ++i)
+      for (int l = 0; l < k; ++l)
+        for (int j = 0; j < m; ++j) {
+          left[i * k + l] += once[i * m + j] * a[j * k + l];
+          right[l * m + i] += b[l * m + j] * once[i * m + j];
+        }
+    input<double> x(a), y(b);
+    for (int warps : {1, 2, 4}) {
+      const std::string what = std::to_string(m) + " x " + std::to_string(k) + ", warps " + std::to_string(warps);
+      output<double> o(m * m), l(m * k), r(k * m);
+      launch(kernel.with({.m = m, .k = k}, {.num_warps = warps}), 1, *x, *y, *o, *l, *r);
+      check_equal<double>("product " + what, o.read(), once);
+      check_equal<double>("result as first operand " + what, l.read(), left);
+      check_equal<double>("result transposed as second operand " + what, r.read(), right);
+    }
   }
 }
 

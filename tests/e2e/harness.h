@@ -20,7 +20,7 @@
 namespace e2e {
 
 namespace tl = tessera::tl;
-using tl::bf16, tl::f16, tl::f8e4m3, tl::f8e5m2;
+using tl::bf16, tl::f16, tl::f8e4m3, tl::f8e4m3fnuz, tl::f8e5m2, tl::f8e5m2fnuz;
 using tl::i16, tl::i32, tl::i64, tl::i8, tl::u16, tl::u32, tl::u64, tl::u8;
 
 /// The device of --target, and its default stream.
@@ -49,28 +49,30 @@ template <class T> constexpr bool is_small_float = std::is_same_v<T, f16> || std
 template <class T> constexpr bool is_float = std::is_floating_point_v<T> || is_small_float<T>;
 /// Significant bits, the implied one included.
 template <class T>
-constexpr int digits = std::is_same_v<T, f16>      ? 11
-                       : std::is_same_v<T, bf16>   ? 8
-                       : std::is_same_v<T, f8e4m3> ? 4
-                       : std::is_same_v<T, f8e5m2> ? 3
-                                                   : std::numeric_limits<T>::digits;
+constexpr int digits = std::is_same_v<T, f16>                                       ? 11
+                       : std::is_same_v<T, bf16>                                    ? 8
+                       : std::is_same_v<T, f8e4m3> || std::is_same_v<T, f8e4m3fnuz> ? 4
+                       : is_float8<T>                                               ? 3
+                                                                                    : std::numeric_limits<T>::digits;
 template <class T>
 constexpr int min_exponent = std::is_same_v<T, f16> || std::is_same_v<T, f8e5m2> ? -13
+                             : std::is_same_v<T, f8e5m2fnuz>                     ? -14
                              : std::is_same_v<T, bf16>                           ? -125
                              : std::is_same_v<T, f8e4m3>                         ? -5
+                             : std::is_same_v<T, f8e4m3fnuz>                     ? -6
                                                                                  : std::numeric_limits<T>::min_exponent;
 template <class T>
-constexpr int max_exponent = std::is_same_v<T, f16> || std::is_same_v<T, f8e5m2> ? 16
-                             : std::is_same_v<T, bf16>                           ? 128
-                             : std::is_same_v<T, f8e4m3>                         ? 9
-                                                                                 : std::numeric_limits<T>::max_exponent;
+constexpr int max_exponent = std::is_same_v<T, f16> || std::is_same_v<T, f8e5m2> || std::is_same_v<T, f8e5m2fnuz> ? 16
+                             : std::is_same_v<T, bf16>                                                            ? 128
+                             : std::is_same_v<T, f8e4m3>                                                          ? 9
+                             : std::is_same_v<T, f8e4m3fnuz>                                                      ? 8
+                                                             : std::numeric_limits<T>::max_exponent;
 
 template <class T> std::string type_name() {
-  return std::is_same_v<T, bool>     ? "bool"
+  return is_float8<T>                ? std::string(tessera::name(tessera::dtype_of<T>))
+         : std::is_same_v<T, bool>   ? "bool"
          : std::is_same_v<T, f16>    ? "f16"
          : std::is_same_v<T, bf16>   ? "bf16"
-         : std::is_same_v<T, f8e4m3> ? "f8e4m3"
-         : std::is_same_v<T, f8e5m2> ? "f8e5m2"
          : std::is_same_v<T, float>  ? "f32"
          : std::is_same_v<T, double> ? "f64"
          : std::is_same_v<T, i8>     ? "i8"

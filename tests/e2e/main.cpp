@@ -39,8 +39,11 @@ int main(int argc, char **argv) {
         every_combination = true;
       else if (arg.starts_with("--random="))
         products = std::atoi(argv[i] + 9);
-      else if (arg.starts_with("--shard=") && std::sscanf(argv[i] + 8, "%d/%d", &shard, &shards) == 2)
-        shards = shards > 0 ? shards : 1;
+      else if (arg.starts_with("--shard=") &&
+               (std::sscanf(argv[i] + 8, "%d/%d", &shard, &shards) != 2 || shard < 0 || shard >= shards)) {
+        std::fprintf(stderr, "--shard=I/N: I counts from 0 to N - 1\n"); // no shard is empty, and passes, by mistake
+        return 2;
+      }
     device = tessera::device::open(target);
   } catch (const tessera::error &e) {
     std::fprintf(stderr, "%s\n", e.what());

@@ -1,5 +1,6 @@
 // Loads and stores: masks against vector width, masked lanes that must not touch memory, strides, alignment of
 // arguments, every element type, offsets of 64 bits.
+#include <numeric>
 #include <optional>
 
 #include <sys/mman.h>
@@ -167,6 +168,36 @@ TEST_CASE("masked-off lanes without `other` are 0") {
   check_equal<float>("load", out.read(), want);
 }
 
+TEST_CASE("what a row lacks stays 0, whatever is subtracted from the rest") {
+  const auto kernel = tl::kernel("deviations", [](tl::ptr<const f16> x, tl::ptr<const float> mean, tl::ptr<float> y,
+                                                  tl::ptr<float> z, tl::val<i32> rows, tl::val<i32> cols) {
+    auto row = tl::arange(0, 4), col = tl::arange(0, 128);
+    auto in = row[tl::all, tl::newaxis] < rows && col[tl::newaxis, tl::all] < cols;
+    auto at = row[tl::all, tl::newaxis] * 128 + col[tl::newaxis, tl::all];
+    auto v = tl::load(x + at, in).to<float>();
+    auto m = tl::load(mean + row)[tl::all, tl::newaxis];
+    tl::store(y + at, tl::where(in, v - m, 0.0f));
+    tl::store(z + at, tl::where(in, m + v, 0.0f));
+  });
+  const auto values = random<f16>(4 * 128, 1, 2);
+  const std::vector<float> means{0.5f, INFINITY, NAN, -0.0f};
+  input<f16> in(values);
+  input<float> mean(means);
+  for (int cols : {1, 37, 64, 127, 128})
+    for (int rows : {3, 4}) {
+      output<float> y(4 * 128), z(4 * 128);
+      launch(kernel, 1, *in, *mean, *y, *z, rows, cols);
+      std::vector<float> difference(4 * 128), sum(4 * 128);
+      for (int i = 0; i < 4 * 128; ++i)
+        if (i / 128 < rows && i % 128 < cols) {
+          difference[i] = static_cast<float>(values[i]) - means[i / 128];
+          sum[i] = static_cast<float>(values[i]) + means[i / 128];
+        }
+      check_equal<float>("difference", y.read(), difference);
+      check_equal<float>("sum", z.read(), sum);
+    }
+}
+
 TEST_CASE("a row pitch that is no multiple of the vector width, and shifted outputs") {
   const auto kernel = tl::kernel("pitch", [](tl::ptr<float> y, tl::val<i32> n) {
     auto i = tl::program_id(0) * 256 + tl::arange(0, 256);
@@ -268,6 +299,39 @@ TEST_CASE("offsets of 64 bits; 32-bit products wrap") {
   tessera::device_buffer<f16> p(dev(), 1);
   launch(kernel, 1, 319, 7864320, *out, p);
   check_equal<i64>("offsets", out.read(), {2508718080, -1786249216, 5017436160});
+}
+
+TEST_CASE("loads see what other threads of the program stored") {
+  // Turned round within a program, in place: every element is read by another thread than the one that wrote it.
+  const auto turn = tl::kernel("turn", [](tl::ptr<i32> x, tl::ptr<i32> y, tile_config c) {
+    auto i = tl::arange(0, c.block);
+    auto first = x + tl::program_id(0) * c.block;
+    tl::store(first + i, tl::load(first + i) + 1);
+    tl::store(first + (c.block - 1 - i), tl::load(first + i) * 2); // reads all before it writes
+    tl::store(y + tl::program_id(0) * c.block + i, tl::load(first + i));
+  });
+  // A number that a loop keeps in memory.
+  const auto count = tl::kernel("count", [](tl::ptr<const i32> x, tl::ptr<i32> y, tl::val<i32> n) {
+    for (auto i : tl::range(0, n))
+      tl::store(y, tl::load(y) + tl::load(x + i));
+  });
+  for (int block : {32, 256, 1024}) {
+    const auto x = random<i32>(2 * block, -1000, 1000);
+    std::vector<i32> want(x.size());
+    for (int i = 0; i < 2 * block; ++i)
+      want[size_t(i)] = 2 * (x[size_t(i / block * block + block - 1 - i % block)] + 1);
+    for (int warps : {1, 4, 8}) {
+      output<i32> a(x), y(2 * block);
+      launch(turn.with({.block = block}, {.num_warps = warps}), 2, *a, *y);
+      check_equal("y, block " + std::to_string(block), y.read(), want);
+      check_equal("x, block " + std::to_string(block), a.read(), want);
+    }
+  }
+  const auto x = random<i32>(50, -1000, 1000);
+  input<i32> in(x);
+  output<i32> sum(std::vector<i32>{7});
+  launch(count, 1, *in, *sum, 50);
+  check_equal("sum", sum.read(), std::vector<i32>{std::accumulate(x.begin(), x.end(), 7)});
 }
 
 TEST_SUITE_END();

@@ -65,6 +65,13 @@ TEST_SUITE("mistakes") {
     says(text, "mistakes.cpp:");
   }
 
+  TEST_CASE("a buffer that was moved from, and one of no elements") {
+    tessera::device_buffer<float> x(dev(), 4), y(dev(), 4), none(dev(), 0);
+    const auto moved = std::move(x);
+    says(after([&] { launch(twice, 1, x, y, 4); }), "argument 1 of kernel 'twice' is a device_buffer that was moved from");
+    says(after([&] { launch(twice, 1, none, none, 0); }), "no error");
+  }
+
   TEST_CASE("host memory given to a GPU") {
     if (dev().is_cpu())
       return;

@@ -148,6 +148,54 @@ TEST_CASE("products: several loads, one used late, one of the trip before") {
   }
 }
 
+TEST_CASE("fp8: a sum in parts on top of a product in flight, and under one") {
+  // Whole numbers, so that all sums are exact. With 64 rows and 4 warps both products are Hopper's, which the second
+  // adds up in parts of 32.
+  const auto kernel =
+      tl::kernel("parts", [](tl::ptr<const f8e5m2> a, tl::ptr<const f8e5m2> b, tl::ptr<const f8e4m3> u,
+                             tl::ptr<const f8e4m3> v, tl::ptr<float> y, tl::val<i32> n, config c) {
+        tl::var plain_first = tl::zeros<float>({64, 64}), parts_first = tl::zeros<float>({64, 64});
+        for (auto i : tl::range(0, n, {.stages = c.stages})) {
+          auto x = tl::load(a + i * 64 * 32 + at(64, 32)), z = tl::load(b + i * 64 * 32 + at(32, 64));
+          auto s = tl::load(u + i * 64 * 64 + at(64, 64)), t = tl::load(v + i * 64 * 64 + at(64, 64));
+          plain_first = tl::dot(s, t, tl::dot(x, z, plain_first), {.max_num_imprecise_acc = 32});
+          parts_first = tl::dot(x, z, tl::dot(s, t, parts_first, {.max_num_imprecise_acc = 32}));
+        }
+        tl::store(y + at(64, 64), plain_first);
+        tl::store(y + 64 * 64 + at(64, 64), parts_first);
+      });
+  constexpr int most = 5;
+  const auto whole = [](auto type, int size, int seed) {
+    using T = decltype(type);
+    std::vector<T> numbers;
+    for (int i = 0; i < size; ++i)
+      numbers.push_back(make<T>((i * 7 + i / 64 * 3 + seed) % 5 - 2));
+    return numbers;
+  };
+  const auto a = whole(f8e5m2{}, most * 2048, 0), b = whole(f8e5m2{}, most * 2048, 1);
+  const auto u = whole(f8e4m3{}, most * 4096, 2), v = whole(f8e4m3{}, most * 4096, 3);
+  input<f8e5m2> ia(a), ib(b);
+  input<f8e4m3> iu(u), iv(v);
+  for (int n : {0, 1, most}) {
+    std::vector<float> want(2 * 4096);
+    for (int t = 0; t < n; ++t)
+      for (int i = 0; i < 64; ++i)
+        for (int j = 0; j < 64; ++j) {
+          double sum = 0;
+          for (int k = 0; k < 32; ++k)
+            sum += to_double(a[t * 2048 + i * 32 + k]) * to_double(b[t * 2048 + k * 64 + j]);
+          for (int k = 0; k < 64; ++k)
+            sum += to_double(u[t * 4096 + i * 64 + k]) * to_double(v[t * 4096 + k * 64 + j]);
+          want[i * 64 + j] += static_cast<float>(sum), want[4096 + i * 64 + j] += static_cast<float>(sum);
+        }
+    for (int stages : all_stages) {
+      output<float> y(2 * 4096);
+      launch(kernel.with({.stages = stages}), 1, *ia, *ib, *iu, *iv, *y, n);
+      check_equal<float>(std::to_string(n) + " trips, stages " + std::to_string(stages), y.read(), want);
+    }
+  }
+}
+
 TEST_CASE("persistent products: a pipelined loop inside a loop") {
   const auto kernel = tl::kernel("persistent", [](tl::ptr<const f16> a, tl::ptr<const f16> b, tl::ptr<float> y,
                                                   tl::val<i32> M, tl::val<i32> N, tl::val<i32> K, config c) {

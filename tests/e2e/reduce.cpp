@@ -126,6 +126,17 @@ TEST_CASE("every number of warps") {
       test_shape<float>({1, 16, 128}, axis, warps);
 }
 
+TEST_CASE("rows in many warps, which share the columns' results") {
+  for (cube s : {cube{1, 32, 1024}, {1, 32, 256}, {2, 16, 64}}) {
+    if (s.size() > 16384 && dev().target().max_shared_bytes() < 200 * 1024)
+      continue; // 16 partials of a value and an index for each column
+    test_shape<float>(s, 1, 16);
+    test_shape<i64>(s, 1, 16);
+    test_shape<u8>(s, 1, 32 * 32 / dev().target().warp_size());
+  }
+  test_shape<f16>({1, 32, 1024}, 2, 0);
+}
+
 TEST_CASE("every element type") {
   for (int axis : {1, 2}) {
     const cube s{1, 8, 64};

@@ -217,7 +217,9 @@ EXPORT hipError_t hipDeviceGetAttribute(int *value, hipDeviceAttribute_t attribu
   case hipDeviceAttributeL2CacheSize: *value = 4 << 20; break;
   case hipDeviceAttributeMaxGridDimX: *value = std::numeric_limits<int>::max(); break;
   case hipDeviceAttributeMaxGridDimY:
-  case hipDeviceAttributeMaxGridDimZ: *value = 65535; break;
+  case hipDeviceAttributeMaxGridDimZ: // since 6.3 what hipModuleLaunchKernel can do
+    *value = FAKE_HIP_VERSION >= 6 ? 65536 : std::numeric_limits<int>::max();
+    break;
   case hipDeviceAttributeMaxThreadsPerBlock: *value = 1024; break;
   case hipDeviceAttributeMultiprocessorCount: *value = g.units; break;
   case hipDeviceAttributeMaxRegistersPerBlock: *value = 65536; break;

@@ -107,8 +107,8 @@ inline std::string join(const tokens &text) {
 inline bool is_number(const std::string &token) { return std::isdigit(static_cast<unsigned char>(token[0])); }
 inline bool is_value(const std::string &token) { return token[0] == '%' && token.size() > 1; }
 inline bool is_type(const std::string &token) {
-  static constexpr std::string_view types[] = {"f16", "bf16", "f32", "f64",   "i1",     "i8",
-                                               "i16", "i32",  "i64", "index", "f8E5M2", "f8E4M3FN"};
+  static constexpr std::string_view types[] = {"f16", "bf16", "f32",   "f64",    "i1",       "i8",        "i16",
+                                               "i32", "i64",  "index", "f8E5M2", "f8E4M3FN", "f8E4M3FNUZ"};
   return std::find(std::begin(types), std::end(types), token) != std::end(types);
 }
 
@@ -118,8 +118,8 @@ inline std::string mutate(const tokens &original, const tokens &other, std::mt19
   using list = std::vector<std::string_view>;
   static const list numbers = {"0",  "1",  "2",   "3",   "4",  "5",       "8",          "16",
                                "32", "64", "128", "256", "-1", "1048577", "4294967296", "99999999999999999999"};
-  static const list types = {"f16", "bf16", "f32",   "f64", "i1",   "i8",     "i16",      "i32", "i64",
-                             "i32", "f32",  "index", "i7",  "i128", "f8E5M2", "f8E4M3FN", "tf32"};
+  static const list types = {"f16", "bf16", "f32",   "f64", "i1",   "i8",     "i16",      "i32",        "i64",
+                             "i32", "f32",  "index", "i7",  "i128", "f8E5M2", "f8E4M3FN", "f8E4M3FNUZ", "tf32"};
   static const list words = {"tensor",
                              "x",
                              "<",

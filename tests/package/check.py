@@ -31,7 +31,7 @@ def main():
     args.add_argument("--flags", default="", help="compiler flags that the library's build needs (sanitizers)")
     args = args.parse_args()
     here, args.build = pathlib.Path(__file__).resolve().parent, args.build.resolve()
-    scratch = args.build / "package-test"
+    scratch = args.build / "package test"  # users have folders with spaces
     shutil.rmtree(scratch, ignore_errors=True)
     prefix, project = scratch / "prefix", scratch / "consumer"
 

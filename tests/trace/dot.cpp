@@ -77,6 +77,22 @@ const trace float8_numbers("float8_numbers", [](tl::ptr<tl::f8e4m3> p, tl::ptr<t
   tl::store(q + r, tl::full<tl::f8e5m2>({16}, -tl::inf));
 });
 
+// Those without infinities multiply each other, and OCP's; -0 is no number of theirs.
+// CHECK-LABEL: @float8_fnuz(
+// CHECK-SAME: !tt.ptr<f8E4M3FNUZ>, %{{.*}}: !tt.ptr<f8E5M2FNUZ>
+// CHECK: tt.dot %{{[^{]*}} : tensor<16x16xf8E4M3FNUZ> * tensor<16x16xf8E5M2FNUZ> -> tensor<16x16xf32>
+// CHECK: arith.constant dense<2.400000e+02> : tensor<16x16xf8E4M3FNUZ>
+// CHECK: arith.constant dense<0.000000e+00> : tensor<16x16xf8E5M2FNUZ>
+// CHECK: tt.fp_to_fp %{{.*}}, rounding = rtne : tensor<16x16xf32> -> tensor<16x16xf8E5M2FNUZ>
+const trace float8_fnuz("float8_fnuz", [](tl::ptr<tl::f8e4m3fnuz> p, tl::ptr<tl::f8e5m2fnuz> q) {
+  auto r = tl::arange(0, 16);
+  auto at = r[all, newaxis] * 16 + r[newaxis, all];
+  auto c = tl::dot(tl::load(p + at), tl::load(q + at));
+  tl::store(p + at, tl::full<tl::f8e4m3fnuz>({16, 16}, 1000));
+  tl::store(q + at, tl::full<tl::f8e5m2fnuz>({16, 16}, -0.0f));
+  tl::store(q + at, c.to<tl::f8e5m2fnuz>());
+});
+
 // A product in a loop carries its accumulator; the loop says how deep it is pipelined.
 struct mm_config { int BM = 128, BN = 128, BK = 64, GROUP = 8, stages = 3; bool relu = false; };
 // CHECK-LABEL: @matmul(

@@ -65,6 +65,7 @@ static const KnownFp8 smallFloats[] = {
     {mfma, 4, 4, 16, 16, 128, Form::MfmaScaled, SCALED(amdgcn_mfma_scale_f32_16x16x128_f8f6f4)},
     {wmma, 2, 2, 16, 16, 16, Form::Wmma, FP8(amdgcn_wmma_f32_16x16x16)},
     {wmma, 3, 3, 16, 16, 64, Form::WmmaModsC, FP8(amdgcn_wmma_f32_16x16x64)},
+    {wmma, 3, 3, 16, 16, 128, Form::WmmaModsC, FP8(amdgcn_wmma_f32_16x16x128)},
 };
 #undef FP8
 #undef SCALED

@@ -90,6 +90,10 @@ struct Access {
     V mask = call() ? call()->getArgOperand(1) : nullptr;
     return llvm::isa_and_nonnull<llvm::Constant>(mask) ? nullptr : mask;
   }
+  bool nowhere() const { // LLVM has found the mask to be false
+    auto *mask = call() ? llvm::dyn_cast<llvm::Constant>(call()->getArgOperand(1)) : nullptr;
+    return mask && !mask->isOneValue();
+  }
   /// What is stored; of a masked load, what masked lanes get.
   V data() const { return call() ? call()->getArgOperand(2) : loads ? nullptr : at->getOperand(0); }
   llvm::Type *type() const { return loads ? at->getType() : data()->getType(); }
@@ -102,7 +106,7 @@ private:
 };
 
 /// What lies beyond every buffer. Immediate offsets added to it do not wrap.
-constexpr uint64_t outOfRange = 0x80000000, bufferBytes = 0x7ffffffe;
+constexpr uint64_t outOfRange = 0x80000000, bufferBytes = 0x7fffffff;
 
 /// pointer = base + offset + constant: base is uniform, offset an i32 of the lane.
 struct Split {
@@ -337,6 +341,12 @@ void lowerToBranch(Access &a) {
   replace(a, value);
 }
 
+void eraseUnused(const llvm::SmallPtrSetImpl<llvm::Function *> &callees) {
+  for (llvm::Function *callee : callees)
+    if (callee->use_empty())
+      callee->eraseFromParent();
+}
+
 } // namespace
 
 void lowerMaskedAccesses(llvm::Function &f, llvm::TargetMachine &tm, const AmdArch &arch) {
@@ -356,8 +366,14 @@ void lowerMaskedAccesses(llvm::Function &f, llvm::TargetMachine &tm, const AmdAr
       accesses.push_back({&i, llvm::isa<llvm::LoadInst>(i)});
     }
   }
+  llvm::erase_if(accesses, [](Access &a) {
+    bool nowhere = a.nowhere();
+    if (nowhere)
+      replace(a, a.loads ? a.data() : nullptr);
+    return nowhere;
+  });
   if (accesses.empty())
-    return;
+    return eraseUnused(callees);
 
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
@@ -405,9 +421,7 @@ void lowerMaskedAccesses(llvm::Function &f, llvm::TargetMachine &tm, const AmdAr
   llvm::FunctionPassManager passes;
   passes.addPass(llvm::EarlyCSEPass());
   passes.run(f, functions);
-  for (llvm::Function *callee : callees)
-    if (callee->use_empty())
-      callee->eraseFromParent();
+  eraseUnused(callees);
 }
 
 } // namespace tessera::codegen

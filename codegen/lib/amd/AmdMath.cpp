@@ -121,11 +121,12 @@ V AmdTargetInfo::math(B &b, MathFn fn, llvm::ArrayRef<V> args, bool precise) {
 // ---- fp8 ------------------------------------------------------------------------------------------------------------
 
 llvm::SmallVector<V> AmdTargetInfo::convertToFp8(B &b, MatrixType to, V low, V high) {
-  bool fnuz = arch.is("gfx942"), e4m3 = to == MatrixType::E4M3;
-  if (!fnuz && !arch.ocpConversions)
+  bool toFnuz = to == MatrixType::E4M3FNUZ || to == MatrixType::E5M2FNUZ, fnuz = arch.is("gfx942");
+  bool e4m3 = to == MatrixType::E4M3 || to == MatrixType::E4M3FNUZ, mended = fnuz && !toFnuz;
+  if (toFnuz ? !fnuz : !fnuz && !arch.ocpConversions)
     return {};
   // The instructions make infinity or NaN of what is too large; NaN compares false and stays.
-  double largest = e4m3 ? 448 : 57344;
+  double largest = !e4m3 ? 57344 : toFnuz ? 240 : 448;
   llvm::Type *f32 = b.getFloatTy();
   llvm::SmallVector<V, 2> values{low, high}, clamped;
   for (V &v : values) {
@@ -134,7 +135,7 @@ llvm::SmallVector<V> AmdTargetInfo::convertToFp8(B &b, MatrixType to, V low, V h
     V large = b.CreateFCmpOGT(b.CreateUnaryIntrinsic(Intrinsic::fabs, v), limit);
     clamped.push_back(b.CreateSelect(large, b.CreateBinaryIntrinsic(Intrinsic::copysign, limit, v), v));
     // gfx942 has fp8 without infinities and -0, whose exponent is biased by one more: the same bits mean half as much.
-    if (fnuz)
+    if (mended)
       clamped.back() = b.CreateFMul(clamped.back(), llvm::ConstantFP::get(f32, 0.5));
   }
   V packed = b.CreateIntrinsic(e4m3 ? Intrinsic::amdgcn_cvt_pk_fp8_f32 : Intrinsic::amdgcn_cvt_pk_bf8_f32, {},
@@ -142,7 +143,7 @@ llvm::SmallVector<V> AmdTargetInfo::convertToFp8(B &b, MatrixType to, V low, V h
   llvm::SmallVector<V> result;
   for (unsigned i = 0; i < 2; ++i) {
     V byte = b.CreateTrunc(i ? b.CreateLShr(packed, 8) : packed, b.getInt8Ty());
-    if (fnuz) { // a negative number that became zero, and NaN
+    if (mended) { // a negative number that became zero, and NaN
       V sign = b.CreateLShr(b.CreateBitCast(values[i], b.getInt32Ty()), 24);
       byte = b.CreateOr(byte, b.CreateAnd(b.CreateTrunc(sign, b.getInt8Ty()), 0x80));
       byte = b.CreateSelect(b.CreateFCmpUNO(values[i], values[i]), b.getInt8(0x7f), byte);
@@ -153,10 +154,17 @@ llvm::SmallVector<V> AmdTargetInfo::convertToFp8(B &b, MatrixType to, V low, V h
 }
 
 llvm::SmallVector<V> AmdTargetInfo::convertFromFp8(B &b, MatrixType from, V low, V high) {
+  bool fnuz = from == MatrixType::E4M3FNUZ || from == MatrixType::E5M2FNUZ;
   // e5m2 is the upper byte of an f16, which no instruction beats.
-  if (from != MatrixType::E4M3 || !arch.ocpConversions)
+  if (fnuz ? !arch.is("gfx942") : from != MatrixType::E4M3 || !arch.ocpConversions)
     return {};
   V packed = b.CreateOr(b.CreateZExt(low, b.getInt16Ty()), b.CreateShl(b.CreateZExt(high, b.getInt16Ty()), 8), "", true);
+  if (fnuz) {
+    V both = b.CreateIntrinsic(from == MatrixType::E4M3FNUZ ? Intrinsic::amdgcn_cvt_pk_f32_fp8
+                                                            : Intrinsic::amdgcn_cvt_pk_f32_bf8,
+                               {}, {b.CreateZExt(packed, b.getInt32Ty()), b.getFalse()});
+    return {b.CreateExtractElement(both, uint64_t(0)), b.CreateExtractElement(both, uint64_t(1))};
+  }
   V halves = nullptr;
   switch (arch.ocpConversions) {
   case 1: {

@@ -90,8 +90,14 @@ llvm::Function *AmdTargetInfo::createKernel(llvm::Module &m, B &b, llvm::StringR
   kernel->addFnAttr("uniform-work-group-size", "true");
   auto word = [&](unsigned value) { return llvm::ConstantAsMetadata::get(b.getInt32(value)); };
   kernel->setMetadata("reqd_work_group_size", llvm::MDNode::get(m.getContext(), {word(threads), word(1), word(1)}));
+  // Loaded before the kernel starts, where hardware and firmware can. Of gfx1250's 32 registers that hold such values LLVM
+  // 22 cannot write down the last one; four are for other things.
+  unsigned preloaded = 0, most = arch.is("gfx1250") ? (31 - 4) * 4 : ~0u;
   for (llvm::Argument &arg : kernel->args()) {
-    arg.addAttr(llvm::Attribute::InReg); // loaded before the kernel starts, where hardware and firmware can
+    uint64_t bytes = m.getDataLayout().getTypeAllocSize(arg.getType());
+    preloaded = llvm::alignTo(preloaded, bytes) + bytes;
+    if (preloaded <= most)
+      arg.addAttr(llvm::Attribute::InReg);
     args.push_back(&arg);
   }
   if (sharedBytes) {
@@ -143,6 +149,14 @@ void AmdTargetInfo::barrier(B &b) {
   fence(llvm::AtomicOrdering::Release);
   b.CreateIntrinsic(Intrinsic::amdgcn_s_barrier, {});
   fence(llvm::AtomicOrdering::Acquire);
+}
+
+void AmdTargetInfo::globalBarrier(B &b) {
+  // Where the wavefronts of a program may have first-level caches of their own (gfx11, gfx12), stores must have left them.
+  llvm::SyncScope::ID scope = b.getContext().getOrInsertSyncScopeID("workgroup");
+  b.CreateFence(llvm::AtomicOrdering::Release, scope);
+  b.CreateIntrinsic(Intrinsic::amdgcn_s_barrier, {});
+  b.CreateFence(llvm::AtomicOrdering::Acquire, scope);
 }
 
 // ---- exchange between lanes -----------------------------------------------------------------------------------------

@@ -43,6 +43,7 @@ public:
   V programId(B &b, unsigned axis) override;
   V numPrograms(B &b, unsigned axis) override;
   void barrier(B &b) override;
+  void globalBarrier(B &b) override;
   V shuffleXor(B &b, V v, unsigned mask) override;
   V shuffleIdx(B &b, V v, V index) override;
   V reductionPartner(B &b, V v, unsigned mask, unsigned done, bool whole) override;

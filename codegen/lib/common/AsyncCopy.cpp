@@ -2,6 +2,9 @@
 // consecutive in memory, consecutive in the buffer, and under one mask.
 #include "Emitter.h"
 
+#include "tessera/ir/ttng/Ttng.h"
+#include "tessera/passes/Pipelining.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -62,6 +65,16 @@ V Emitter::trueEverywhere(mlir::Value mask) {
       .Default([](auto) { return nullptr; });
 }
 
+/// The condition in `mask` under which the trip of a pipelined loop exists that the copy is for; null: none.
+V Emitter::tripExists(mlir::Value mask) {
+  if (auto both = mask.getDefiningOp<mlir::arith::AndIOp>()) {
+    V exists = tripExists(both.getLhs());
+    return exists ? exists : tripExists(both.getRhs());
+  }
+  auto splat = mask.getDefiningOp<tt::SplatOp>();
+  return splat && splat->hasAttr(kTripExists) ? getUniform(splat.getSrc()) : nullptr;
+}
+
 LogicalResult Emitter::emitAsyncCopy(ttg::AsyncCopyGlobalToLocalOp op) {
   mlir::Value pointer = op.getSrc();
   if (op.getOther() && !mlir::matchPattern(op.getOther(), mlir::m_Zero()) &&
@@ -102,13 +115,23 @@ LogicalResult Emitter::emitAsyncCopy(ttg::AsyncCopyGlobalToLocalOp op) {
   V first = isFirstCopy(layout.freeMask(HwDim::Lane), layout.freeMask(HwDim::Warp));
   uint64_t copies = layout.freeMask(HwDim::Register);
   V everywhere = masks.empty() ? nullptr : trueEverywhere(op.getMask());
+  V exists = masks.empty() ? nullptr : tripExists(op.getMask());
+  bool branches = target.matrixFeatures().minBranchedCopies;
+  if (exists && !branches && !target.matrixFeatures().copiesInLaneOrder) { // there, copies are counted
+    V lanes = target.splat(b, exists);
+    first = first ? b.CreateAnd(first, lanes) : lanes;
+  }
+  auto here = [&](auto is) { return llvm::any_of(*op->getBlock(), is); };
+  bool besideProduct =
+      here([](mlir::Operation &other) { return llvm::isa<ttng::WarpGroupDotOp>(other); }) &&
+      !here([](mlir::Operation &other) { return llvm::isa<ttg::LocalLoadOp, ttg::LocalStoreOp>(other); });
   forEachSharedAccess(place, vector, [&](llvm::ArrayRef<unsigned> registers, V offset) {
     unsigned r = registers.front();
     if (!(r & copies))
       startedCopies.push_back({bytes, offset, pointers[r], first, masks.empty() ? nullptr : simplify(masks[r]),
-                               everywhere, hints, tagsOf(pointer, op.getResult(), registers)});
+                               everywhere, exists, besideProduct, hints, tagsOf(pointer, op.getResult(), registers)});
   });
-  if (!target.matrixFeatures().minBranchedCopies)
+  if (!branches)
     flushCopies();
   set(op.getToken(), {});
   return success();
@@ -118,25 +141,37 @@ LogicalResult Emitter::emitAsyncCopy(ttg::AsyncCopyGlobalToLocalOp op) {
 /// most iterations no element is masked off, and predicates, of which there are few, are computed only in the others.
 void Emitter::flushCopies() {
   llvm::SmallVector<AsyncCopy> all = std::exchange(startedCopies, {});
+  if (all.empty())
+    return;
   auto emit = [&](bool masked) {
     for (const AsyncCopy &copy : all)
       target.asyncCopy(b, copy.bytes, copy.offset, copy.pointer, copy.active, masked ? copy.mask : nullptr, copy.hints,
                        copy.tags);
   };
-  V everywhere = nullptr;
+  V everywhere = nullptr, exists = all.front().exists;
   bool known = true;
-  for (const AsyncCopy &copy : all)
+  for (const AsyncCopy &copy : all) {
+    if (copy.exists != exists)
+      exists = nullptr;
     if (copy.mask) {
       known &= copy.everywhere != nullptr;
       if (known)
         everywhere =
             !everywhere || everywhere == copy.everywhere ? copy.everywhere : b.CreateAnd(everywhere, copy.everywhere);
     }
+  }
   unsigned least = target.matrixFeatures().minBranchedCopies;
+  if (least && all.front().besideProduct) // the branch will not stay in the loop
+    least = 1;
   if (!known || !everywhere || llvm::isa<llvm::Constant>(everywhere) || !least || all.size() < least)
     return emit(true);
   llvm::BasicBlock *whole = newBlock("copy.all"), *part = newBlock("copy.some"), *after = newBlock("copied");
-  b.CreateCondBr(everywhere, whole, part);
+  llvm::BasicBlock *otherwise = exists ? newBlock("copy.any") : part;
+  b.CreateCondBr(everywhere, whole, otherwise);
+  if (exists) {
+    b.SetInsertPoint(otherwise);
+    b.CreateCondBr(exists, part, after);
+  }
   for (llvm::BasicBlock *block : {whole, part}) {
     b.SetInsertPoint(block);
     emit(block == part);

@@ -120,6 +120,23 @@ std::vector<std::string_view> stagesOf(const target &t) {
   return stages;
 }
 
+/// Where the user says nothing: 4, as in Triton, but more where a lane would hold more than 128 words of a tile. Those are
+/// spilled, and register allocators take seconds over it. Products keep theirs, which their instructions depend on.
+int usualNumWarps(mlir::ModuleOp module, const target &t) {
+  int64_t words = 0;
+  bool product = false;
+  module.walk([&](mlir::Operation *op) {
+    product |= mlir::isa<tt::DotOp>(op);
+    for (mlir::Type type : op->getResultTypes())
+      if (auto tile = mlir::dyn_cast<mlir::RankedTensorType>(type); tile && tile.getElementType().isIntOrFloat())
+        words = std::max(words, tile.getNumElements() * std::max(1u, tile.getElementTypeBitWidth() / 32));
+  });
+  int warps = 4;
+  while (!product && warps < 16 && words > int64_t(128) * warps * t.warp_size())
+    warps *= 2;
+  return warps;
+}
+
 void checkRequest(const target &t, const compile_options &o, std::string_view lastStage) {
   auto refuse = [](std::string message) { throw error(stage::codegen, std::move(message)); };
   if (t.kind != target_kind::cpu && t.arch.empty())
@@ -229,7 +246,7 @@ void compile_into(compiled_kernel &out, ir_module &owned, const target &t, const
     if (native)
       out.options.num_warps = chooseNumWarps(module, t.warp_size());
     else if (!out.options.num_warps)
-      out.options.num_warps = 4;
+      out.options.num_warps = usualNumWarps(module, t);
     TtgirOptions options;
     options.numWarps = out.options.num_warps;
     options.threadsPerWarp = t.warp_size();

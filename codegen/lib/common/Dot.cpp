@@ -4,9 +4,9 @@
 
 #include "tessera/ir/ttng/Ttng.h"
 #include "tessera/passes/Allocation.h"
+#include "tessera/passes/InFlight.h"
 
 #include "mlir/IR/Matchers.h"
-#include "mlir/Interfaces/LoopLikeInterface.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 namespace tessera::codegen {
@@ -197,7 +197,7 @@ LogicalResult Emitter::emitDot(tt::DotOp op) {
   if (!encoding || !encoding.isOfOneWarp())
     return misfit();
   unsigned bits = typeA.getElementTypeBitWidth();
-  const MatrixInstruction instruction = encoding.getInstruction(bits);
+  MatrixInstruction instruction = encoding.getInstruction(bits);
   if (kindA == MatrixType::TF32 && op.getInputPrecision() != tt::InputPrecision::TF32)
     kindA = kindB = instruction.family == MatrixFamily::Mma ? std::nullopt : std::optional(MatrixType::F32);
   if (!kindA || !kindB || typeB.getElementTypeBitWidth() != bits || !instruction.k ||
@@ -215,6 +215,7 @@ LogicalResult Emitter::emitDot(tt::DotOp op) {
     std::swap(valuesA, valuesB);
   }
   const Tile a(layoutOf(typeA), swapped), bb(layoutOf(typeB), swapped), c(layoutOf(op.getType()), swapped);
+  instruction = target.widest(instruction, a.rows(), a.columns());
   const Fragments fragments(instruction);
   if (!fits(fragments, a, bb, c))
     return misfit();
@@ -300,7 +301,7 @@ LogicalResult Emitter::emitDot(tt::DotOp op) {
       }
       llvm::SmallVector<V> done = target.mma(b, shape, rows, columns, sums);
       if (done.size() != sums.size())
-        return op.emitOpError("needs a matrix unit, which the target does not have");
+        return op.emitOpError("needs a matrix instruction that the target does not have, or does not emulate");
       for (auto [reg, value] : llvm::zip_equal(registers, done))
         if (reg)
           result[*reg] = value;
@@ -330,6 +331,33 @@ bool fitsWarpGroup(const Tile &c, unsigned columns) {
 
 bool isZero(mlir::Value v) {
   return mlir::matchPattern(v, mlir::m_Zero()) || mlir::matchPattern(v, mlir::m_AnyZeroFloat());
+}
+
+/// Products of 8-bit floats are summed with fewer bits than f32 has. Where that is limited, parts of the sum are added
+/// up apart: the steps along k of one part. 0: all steps at once.
+unsigned stepsOfPart(ttng::WarpGroupDotOp op) {
+  auto b = mlir::cast<ttg::MemDescType>(op.getB().getType());
+  unsigned limit = op.getMaxNumImpreciseAcc(), depth = 32; // of a step
+  if (!limit || storageBytes(b.getElementType()) != 1 || !mlir::isa<mlir::FloatType>(b.getElementType()))
+    return 0;
+  unsigned steps = std::max(1u, limit / depth);
+  return steps * depth < b.getShape()[0] ? steps : 0;
+}
+
+/// Whether the sum may be one that is still being added to.
+bool mayBeInFlight(mlir::Value sum, llvm::SmallPtrSetImpl<mlir::Value> &seen) {
+  if (!seen.insert(sum).second)
+    return false;
+  if (auto dot = sum.getDefiningOp<ttng::WarpGroupDotOp>())
+    return dot.getIsAsync() && !stepsOfPart(dot); // parts are waited for
+  if (auto wait = sum.getDefiningOp<ttng::WarpGroupDotWaitOp>())
+    return wait.getPendings() &&
+           mayBeInFlight(wait.getInputs()[mlir::cast<mlir::OpResult>(sum).getResultNumber()], seen);
+  auto arg = mlir::dyn_cast<mlir::BlockArgument>(sum);
+  auto loop = arg ? mlir::dyn_cast<mlir::scf::ForOp>(arg.getOwner()->getParentOp()) : nullptr;
+  return loop && arg != loop.getInductionVar() &&
+         (mayBeInFlight(loop.getTiedLoopInit(arg)->get(), seen) ||
+          mayBeInFlight(loop.getTiedLoopYieldedValue(arg)->get(), seen));
 }
 
 } // namespace
@@ -461,15 +489,8 @@ LogicalResult Emitter::emitWarpGroupDot(ttng::WarpGroupDotOp op) {
       if (a->basis(HwDim::Lane, bit) !=
           (bit < 2 ? Tile::At{0, 0, int64_t(4 / bytes) << bit} : Tile::At{0, int64_t(1) << (bit - 2), 0}))
         return op.emitOpError("has an operand A whose layout is not that of its instruction");
-    // The next trip would load A into the registers that this one's product may still be reading.
-    auto waited = [&] {
-      for (mlir::Operation *next = op->getNextNode(); next; next = next->getNextNode())
-        if (auto wait = mlir::dyn_cast<ttng::WarpGroupDotWaitOp>(next); wait && wait.getPendings() == 0)
-          return true;
-      return false;
-    };
-    if (op.getIsAsync() && op->getParentOfType<mlir::LoopLikeOpInterface>() && !waited())
-      return op.emitOpError("with A in registers is left unfinished at the end of a loop's trip: wait for it before");
+    if (!target.wantsTags() && overwritesOperandInFlight(op)) // an executor with checks reports it
+      return op.emitOpError("with A in registers is left unfinished where these are written again: wait for it before");
   } else if ((descA = descriptorsOf(op.getA(), 1, 64, rows, shape.transA)).empty()) {
     return misplaced();
   }
@@ -493,14 +514,15 @@ LogicalResult Emitter::emitWarpGroupDot(ttng::WarpGroupDotOp op) {
     return true;
   };
 
-  // Eight-bit floats are summed with fewer bits than f32 has: where that is limited, parts of the sum are added up
-  // apart.
-  unsigned limit = op.getMaxNumImpreciseAcc() / shape.k;
-  bool partial = bytes == 1 && acc->isFloatTy() && op.getMaxNumImpreciseAcc() && std::max(limit, 1u) < steps;
-  unsigned stepsAtOnce = partial ? std::max(limit, 1u) : steps;
+  unsigned stepsAtOnce = stepsOfPart(op);
+  bool partial = stepsAtOnce > 0;
+  if (!partial)
+    stepsAtOnce = steps;
   V useC = op.getUseC() ? getUniform(op.getUseC()) : b.getInt1(!isZero(op.getC()));
   V none = llvm::Constant::getNullValue(valueType(accType));
   Lanes result(get(op.getC()));
+  if (llvm::SmallPtrSet<mlir::Value, 8> seen; partial && mayBeInFlight(op.getC(), seen))
+    result = Lanes(target.warpGroupWait(b, 0, result)); // it is read by ordinary additions
   // Loads of A's words come just before the rows that take them, and so while the rows before are multiplied.
   llvm::BasicBlock *block = b.GetInsertBlock();
   auto writers = llvm::make_filter_range(llvm::reverse(*block), [](auto &i) { return i.mayWriteToMemory(); });
@@ -529,13 +551,15 @@ LogicalResult Emitter::emitWarpGroupDot(ttng::WarpGroupDotOp op) {
         if (!appendA(words, row, step))
           return op.emitOpError("has an operand A whose layout is not that of its instruction");
       inB.append(descB.begin() + column * steps + first, descB.begin() + column * steps + end);
-      // With both operands in memory all start together; with A in registers each when its words are there.
-      if (!a && i + 1 < parts.size())
+      // With both operands in memory all start together; with A in registers each when its words are there, unless
+      // other products are in flight meanwhile: behind a fence between the rows the wait would leave fewer of them in
+      // flight.
+      if ((!a || op.getIsAsync()) && i + 1 < parts.size())
         continue;
       bringLoads(words);
       values = target.warpGroupChains(b, shape, words, inB, values, partial ? b.getFalse() : useC);
       if (values.size() != registers.size())
-        return op.emitOpError("needs a matrix unit, which the target does not have");
+        return op.emitOpError("needs a matrix instruction that the target does not have, or does not emulate");
       for (auto [reg, value] : llvm::zip_equal(registers, values))
         sums[reg] = value;
       for (auto *list : {&values, &words, &inB})
@@ -558,16 +582,25 @@ std::optional<LogicalResult> Emitter::emitMatrixOp(mlir::Operation *op) {
       .Case<ttng::WarpGroupDotOp>([&](auto o) { return emitWarpGroupDot(o); })
       .Case<ttg::LocalDotOp>([&](auto o) { return emitLocalDot(o); })
       .Case<ttng::WarpGroupDotWaitOp>([&](auto o) {
+        // A sum to which only further products in flight add stays where it is: LLVM's time goes with what is passed
+        // on.
+        auto onlyAdds = [](mlir::OpOperand &use) {
+          auto dot = mlir::dyn_cast<ttng::WarpGroupDotOp>(use.getOwner());
+          return dot && dot.getIsAsync() && &use == &dot.getCMutable();
+        };
+        auto passes = [&](mlir::Value input, mlir::Value output) {
+          return isTensor(input) && (o.getPendings() == 0 || !llvm::all_of(output.getUses(), onlyAdds));
+        };
         Lanes all;
-        for (mlir::Value input : o.getInputs())
-          if (isTensor(input))
+        for (auto [input, output] : llvm::zip_equal(o.getInputs(), o.getOutputs()))
+          if (passes(input, output))
             all.append(get(input).begin(), get(input).end());
         llvm::SmallVector<V> waited = target.warpGroupWait(b, o.getPendings(), all);
         llvm::ArrayRef<V> rest = waited;
         for (auto [input, output] : llvm::zip_equal(o.getInputs(), o.getOutputs())) {
-          bool tensor = isTensor(input);
-          set(output, tensor ? Lanes(rest.take_front(get(input).size())) : Lanes(get(input)));
-          rest = rest.drop_front(tensor ? get(input).size() : 0);
+          bool passed = passes(input, output);
+          set(output, passed ? Lanes(rest.take_front(get(input).size())) : Lanes(get(input)));
+          rest = rest.drop_front(passed ? get(input).size() : 0);
         }
         return success();
       })

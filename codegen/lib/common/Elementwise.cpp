@@ -455,9 +455,7 @@ static bool computesWithFp8(mlir::Operation *op) {
   if (!mlir::isa<arith::ArithDialect, mlir::math::MathDialect>(op->getDialect()) &&
       !mlir::isa<tt::ClampFOp, tt::PreciseSqrtOp, tt::PreciseDivFOp>(op))
     return false;
-  auto isFp8 = [](mlir::Type type) {
-    return mlir::isa<mlir::Float8E4M3FNType, mlir::Float8E5M2Type>(mlir::getElementTypeOrSelf(type));
-  };
+  auto isFp8 = [](mlir::Type type) { return tt::isFloat8(mlir::getElementTypeOrSelf(type)); };
   return (llvm::any_of(op->getOperandTypes(), isFp8) || llvm::any_of(op->getResultTypes(), isFp8)) &&
          !mlir::isa<arith::ConstantOp, arith::SelectOp, arith::BitcastOp, arith::ExtFOp, arith::TruncFOp>(op);
 }

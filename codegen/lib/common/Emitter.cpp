@@ -72,9 +72,11 @@ LogicalResult Emitter::emitKernel(mlir::FunctionOpInterface kernel, unsigned sha
   yielded.emplace_back();
   if (failed(emitRegionWithBlocks(kernel.getFunctionBody())))
     return failure();
-  target.finishKernel(b);
+  llvm::BasicBlock *last = b.GetInsertBlock();
   b.SetInsertPoint(entry);
   b.CreateBr(body);
+  b.SetInsertPoint(last);
+  target.finishKernel(b);
   if (debug)
     debug->finalize();
   return success();
@@ -91,7 +93,8 @@ llvm::Type *Emitter::scalarType(mlir::Type type) {
       .Case<mlir::IndexType>([&](auto) { return b.getInt64Ty(); })
       .Case<mlir::Float16Type>([&](auto) { return b.getHalfTy(); })
       .Case<mlir::BFloat16Type>([&](auto) { return b.getBFloatTy(); })
-      .Case<mlir::Float8E4M3FNType, mlir::Float8E5M2Type>([&](auto) { return b.getInt8Ty(); })
+      .Case<mlir::Float8E4M3FNType, mlir::Float8E5M2Type, mlir::Float8E4M3FNUZType, mlir::Float8E5M2FNUZType>(
+          [&](auto) { return b.getInt8Ty(); })
       .Case<mlir::Float32Type>([&](auto) { return b.getFloatTy(); })
       .Case<mlir::Float64Type>([&](auto) { return b.getDoubleTy(); })
       .Case<tt::PointerType>([&](auto t) -> llvm::Type * {

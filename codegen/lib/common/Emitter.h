@@ -216,11 +216,14 @@ private:
     unsigned bytes;
     V offset, pointer, active, mask;
     V everywhere; ///< uniform: mask is true in all lanes; null: not known
+    V exists;     ///< uniform: elsewhere, nobody reads what is copied; null: not known
+    bool besideProduct; ///< in a loop of products of warp groups
     AccessHints hints;
     Lanes tags;
   };
   llvm::SmallVector<AsyncCopy> startedCopies; ///< not yet emitted
   void flushCopies();
+  V tripExists(mlir::Value mask);
 
   mlir::ModuleOp module;
   const compile_options &options;

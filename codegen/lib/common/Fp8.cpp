@@ -20,6 +20,8 @@ struct Format {
   unsigned mantissa; ///< bits
   int bias;
   uint64_t largest; ///< finite value, as bits
+
+  bool fnuz() const { return largest == 0x7f; } ///< no infinity, no -0: its bits are the one NaN
 };
 
 std::optional<Format> formatOf(mlir::Type type) {
@@ -28,6 +30,10 @@ std::optional<Format> formatOf(mlir::Type type) {
     return Format{MatrixType::E4M3, 3, 7, 0x7e}; // 448; no infinity, one NaN of each sign
   if (mlir::isa<mlir::Float8E5M2Type>(element))
     return Format{MatrixType::E5M2, 2, 15, 0x7b}; // 57344
+  if (mlir::isa<mlir::Float8E4M3FNUZType>(element))
+    return Format{MatrixType::E4M3FNUZ, 3, 8, 0x7f}; // 240
+  if (mlir::isa<mlir::Float8E5M2FNUZType>(element))
+    return Format{MatrixType::E5M2FNUZ, 2, 16, 0x7f}; // 57344
   return std::nullopt;
 }
 
@@ -56,6 +62,15 @@ V decode(llvm::IRBuilderBase &b, V v, const Format &from, llvm::Type *to) {
   llvm::Type *f16 = to->getWithNewType(b.getHalfTy());
   if (from.type == MatrixType::E5M2) // the upper byte of an f16
     return finish(b.CreateBitCast(b.CreateShl(b.CreateZExt(v, to->getWithNewType(b.getInt16Ty())), 8), f16));
+  if (from.type == MatrixType::E5M2FNUZ) { // an f16's but for the bias, and its top exponent would be that of infinity
+    llvm::Type *i16 = to->getWithNewType(b.getInt16Ty());
+    V x = b.CreateZExt(v, i16), magnitude = b.CreateAnd(x, number(i16, 0x7f));
+    V normal = b.CreateSub(b.CreateShl(magnitude, 8), number(i16, 0x400)); // the greater from 2^-14 on
+    V value = b.CreateBinaryIntrinsic(Intrinsic::smax, normal, b.CreateShl(magnitude, 7));
+    value = b.CreateOr(value, b.CreateShl(b.CreateAnd(x, number(i16, 0x80)), 8));
+    V nan = b.CreateICmpEQ(x, number(i16, 0x80));
+    return finish(b.CreateBitCast(b.CreateSelect(nan, number(i16, 0x7e00), value), f16));
+  }
   // Put exponent and mantissa where the wider format has them, and correct the bias by a product: denormals come right,
   // too.
   bool half = scalar->isHalfTy();
@@ -67,7 +82,8 @@ V decode(llvm::IRBuilderBase &b, V v, const Format &from, llvm::Type *to) {
   V value =
       b.CreateFMul(b.CreateBitCast(placed, wide), llvm::ConstantFP::get(wide, std::ldexp(1.0, int(bias) - from.bias)));
   V nan = b.CreateBitCast(b.CreateOr(sign, number(bits, half ? 0x7e00 : 0x7fc00000), "", true), wide);
-  return finish(b.CreateSelect(b.CreateICmpEQ(magnitude, number(bits, 0x7f)), nan, value));
+  V isNan = from.fnuz() ? b.CreateICmpEQ(x, number(bits, 0x80)) : b.CreateICmpEQ(magnitude, number(bits, 0x7f));
+  return finish(b.CreateSelect(isNan, nan, value));
 }
 
 /// f32 -> i8.
@@ -88,7 +104,9 @@ V encode(llvm::IRBuilderBase &b, V v, const Format &to) {
       b.CreateBinaryIntrinsic(Intrinsic::umin, b.CreateSelect(small, denormal, normal), number(i32, to.largest));
   V sign = b.CreateAnd(b.CreateLShr(bits, 24), number(i32, 0x80));
   V isNan = b.CreateICmpUGT(magnitude, number(i32, 0x7f800000));
-  V result = b.CreateSelect(isNan, number(i32, 0x7f), b.CreateOr(rounded, sign));
+  if (to.fnuz())
+    sign = b.CreateSelect(b.CreateICmpEQ(rounded, number(i32, 0)), number(i32, 0), sign);
+  V result = b.CreateSelect(isNan, number(i32, to.fnuz() ? 0x80 : 0x7f), b.CreateOr(rounded, sign));
   return b.CreateTrunc(result, f32->getWithNewType(b.getInt8Ty()));
 }
 
@@ -124,7 +142,7 @@ std::optional<LogicalResult> Emitter::emitFp8Cast(mlir::Operation *op, bool towa
       for (auto [i, v] : llvm::enumerate(pair)) {
         if (native.empty())
           v = decode(b, v, *from, stop);
-        else if (stop->getScalarType()->isBFloatTy())
+        else if (stop->getScalarSizeInBits() == 16 && native[i]->getType() != stop)
           v = b.CreateFPTrunc(extended(native[i], b.getFloatTy()), stop);
         else
           v = extended(native[i], stop->getScalarType());
@@ -145,6 +163,9 @@ std::optional<LogicalResult> Emitter::emitFp8Cast(mlir::Operation *op, bool towa
           V back = b.CreateUnaryIntrinsic(Intrinsic::fabs, decode(b, v, *to, f32));
           V away = b.CreateFCmpOGT(back, b.CreateUnaryIntrinsic(Intrinsic::fabs, wide));
           v = b.CreateSub(v, b.CreateZExt(away, v->getType()));
+          if (to->fnuz()) // a negative number that became zero
+            v = b.CreateSelect(b.CreateAnd(away, b.CreateICmpEQ(v, number(v->getType(), 0x80))),
+                               number(v->getType(), 0), v);
         }
       }
     }

@@ -137,7 +137,7 @@ private:
     llvm::Type *to = e.target.laneType(acc);
     if (v->getType() == to)
       return v;
-    if (mlir::isa<mlir::Float8E4M3FNType, mlir::Float8E5M2Type>(type))
+    if (tt::isFloat8(type))
       return e.fromFp8(v, type, to);
     return acc->isIntegerTy() ? e.b.CreateSExt(v, to) : e.b.CreateFPExt(v, to);
   }

@@ -277,6 +277,27 @@ static LinearLayout partsInnermost(const ReductionPlan &plan) {
   return LinearLayout(plan.scratchStore.shape(), ins);
 }
 
+/// Where a lane would combine this many partials, and every warp those of the same elements, the warps share the elements
+/// and exchange the results: 32 rows in as many warps of the CPU, or 16 of a GPU. Two more barriers are little beside it.
+static constexpr unsigned kWorthSharing = 512;
+
+/// The result's layout with elements of a lane's registers given to the warps that hold copies of them; the layout itself
+/// where that is not worth it.
+static LinearLayout sharedByWarps(const ReductionPlan &plan) {
+  const LinearLayout &layout = plan.result;
+  LinearLayout::Bases registers(layout.bases(HwDim::Register)), warps(layout.bases(HwDim::Warp));
+  if (plan.scratchParts < 16 || (uint64_t(plan.scratchParts) << registers.size()) < kWorthSharing)
+    return layout;
+  for (uint64_t &basis : warps)
+    if (!basis && !registers.empty())
+      basis = registers.pop_back_val();
+  llvm::SmallVector<LinearLayout::In> ins(layout.ins());
+  for (auto &in : ins)
+    if (in.dim == HwDim::Register || in.dim == HwDim::Warp)
+      in.bases = in.dim == HwDim::Register ? registers : warps;
+  return LinearLayout(layout.shape(), ins);
+}
+
 LogicalResult Emitter::reduceWarps(tt::ReduceOp op, const ReductionPlan &plan, llvm::SmallVectorImpl<Lanes> &results) {
   auto scratch = allocationOffset(op);
   if (!scratch)
@@ -299,7 +320,8 @@ LogicalResult Emitter::reduceWarps(tt::ReduceOp op, const ReductionPlan &plan, l
   target.barrier(b);
 
   // Each lane reads a vector of partials; when that leaves many, lanes that hold copies of the result share the work.
-  const LinearLayout &layout = plan.result;
+  const LinearLayout layout = sharedByWarps(plan);
+  const bool shared = layout.numBits(HwDim::Register) != plan.result.numBits(HwDim::Register);
   unsigned parts = plan.scratchParts, vector = parts;
   for (unsigned size : bytes)
     vector = std::min(vector, 16 / size);
@@ -327,7 +349,8 @@ LogicalResult Emitter::reduceWarps(tt::ReduceOp op, const ReductionPlan &plan, l
     }
   LinearLayout loaded({int64_t(plan.scratchElements)}, ins);
   Base load = baseOf(loaded);
-  for (auto [r, tuple] : llvm::enumerate(results)) {
+  llvm::SmallVector<Lanes> combined(size_t(1) << layout.numBits(HwDim::Register));
+  for (auto [r, tuple] : llvm::enumerate(combined)) {
     llvm::SmallVector<Lanes> items(loads * vector);
     for (unsigned i = 0; i < memory.size(); ++i)
       for (unsigned l = 0; l < loads; ++l) {
@@ -346,6 +369,25 @@ LogicalResult Emitter::reduceWarps(tt::ReduceOp op, const ReductionPlan &plan, l
     }
     tuple = std::move(items.front());
   }
+  if (!shared) {
+    results = std::move(combined);
+    return success();
+  }
+
+  target.barrier(b); // the results take the place of partials
+  Base mine = baseOf(layout), all = baseOf(plan.result);
+  first = isFirstCopy(layout.freeMask(HwDim::Lane), layout.freeMask(HwDim::Warp));
+  for (auto [r, tuple] : llvm::enumerate(combined))
+    for (auto [i, v] : llvm::enumerate(tuple))
+      target.storeShared(b, memory[i], byteOffset(mine, registerImage(layout, r), bytes[i], b.getInt32(area[i])), first,
+                         {toMemory(v, memory[i])}, {});
+  target.barrier(b);
+  for (auto [r, tuple] : llvm::enumerate(results))
+    for (auto [i, v] : llvm::enumerate(tuple))
+      v = fromMemory(target.loadShared(b, memory[i], 1,
+                                       byteOffset(all, registerImage(plan.result, r), bytes[i], b.getInt32(area[i])),
+                                       nullptr, {}).front(),
+                     scalarType(op.getSrcs()[i].getType()));
   return success();
 }
 

@@ -310,8 +310,13 @@ std::optional<LogicalResult> Emitter::emitSharedOp(mlir::Operation *op) {
         set(o.getResult(), Lanes(get(o.getSrc()))); // the encoding of the view says the rest
         return success();
       })
-      .Case<ttg::BarrierOp, tt::DebugBarrierOp>([&](auto) {
-        target.barrier(b);
+      .Case<ttg::BarrierOp>([&](auto o) {
+        bool local = o.getAddrSpace() == ttg::AddrSpace::Local;
+        local ? target.barrier(b) : target.globalBarrier(b);
+        return success();
+      })
+      .Case<tt::DebugBarrierOp>([&](auto) {
+        target.globalBarrier(b);
         return success();
       })
       .Default([](auto) { return std::nullopt; });

@@ -4,7 +4,10 @@
 #include "CpuTargetInfo.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/SmallVectorExtras.h"
+#include "llvm/Analysis/LoopInfo.h"
+#include "llvm/IR/Dominators.h"
 
 #include <cstddef>
 
@@ -31,9 +34,12 @@ static uint32_t abiType(MatrixType type) {
   return 0;
 }
 
-static Constant *matrixConstant(Builder &b, Module &m, ArrayRef<uint32_t> sizes, Constant *site) {
+static Constant *matrixConstant(Builder &b, Module &m, ArrayRef<uint32_t> sizes, Constant *site,
+                                ArrayRef<uint32_t> registers = {0, 0, 0, 0}) {
   SmallVector<Constant *> fields = map_to_vector(sizes, [&](uint32_t n) -> Constant * { return b.getInt32(n); });
   fields.push_back(site);
+  for (uint32_t number : registers)
+    fields.push_back(b.getInt32(number));
   static_assert(offsetof(tessera_cpu_matrix, site) == 8 * sizeof(uint32_t));
   return privateConstant(m, ConstantStruct::getAnon(fields), "matrix");
 }
@@ -67,6 +73,10 @@ static std::optional<tessera_cpu_matrix_unit> unitOf(const MmaShape &shape) {
   return i.version == 1   ? std::optional(tessera_unit_rdna3)
          : i.version == 2 ? std::optional(tessera_unit_rdna4)
                           : std::nullopt; // no document says where gfx1250 has its elements
+}
+
+MatrixInstruction CpuTargetInfo::widest(const MatrixInstruction &i, int64_t rows, int64_t depth) const {
+  return computeCapability == 90 ? widestOnHopper(i, rows, depth) : i;
 }
 
 SmallVector<V> CpuTargetInfo::mma(B &b, const MmaShape &shape, ArrayRef<V> a, ArrayRef<V> bb, ArrayRef<V> c) {
@@ -115,12 +125,15 @@ SmallVector<V> CpuTargetInfo::warpGroupMma(B &b, const WarpGroupShape &shape, Ar
   if (computeCapability != 90)
     return {};
   countProduct(b, uint64_t(16) * shape.n * shape.k); // of the warp
+  bool inRegisters = a[0]->getType()->isVectorTy();
+  SmallVector<uint32_t> registers(4, 0);
+  if (inRegisters)
+    transform(a, registers.begin(), [&](V word) { return registerOf(word); });
   Constant *matrix = matrixConstant(
       b, *kernel->getParent(),
       {64, shape.n, shape.k, abiType(shape.a), abiType(shape.b), shape.transA, shape.transB, tessera_unit_nvidia},
-      site(b, false));
+      site(b, false), registers);
   auto *null = ConstantPointerNull::get(b.getPtrTy());
-  bool inRegisters = a[0]->getType()->isVectorTy();
   Type *lane32 = laneType(b.getInt32Ty());
   // A product on top of the one just started names its ticket; else the registers say whether they are one.
   bool chained = ArrayRef(tickets) == c;
@@ -158,6 +171,43 @@ SmallVector<V> CpuTargetInfo::warpGroupWait(B &b, unsigned pending, ArrayRef<V> 
   return results;
 }
 
+uint32_t CpuTargetInfo::registerOf(V word) {
+  return isa<Instruction>(word) ? operandRegisters.insert({word, operandRegisters.size() + 1}).first->second : 0;
+}
+
+// Here every wgmma has its own copy of A. On the GPU a value has one register, which is written whenever the code that
+// makes it is passed again; and what has no effects may be moved there by a compiler, as far up as the last instruction
+// with effects that it depends on.
+void CpuTargetInfo::markRegisterWrites(B &b) {
+  if (operandRegisters.empty())
+    return;
+  DominatorTree tree(*kernel);
+  LoopInfo loops(tree);
+  for (auto [word, number] : operandRegisters) {
+    Instruction *written = nullptr;
+    SmallVector<Instruction *> work{cast<Instruction>(word)};
+    SmallPtrSet<Instruction *, 16> seen;
+    while (!work.empty()) {
+      Instruction *i = work.pop_back_val();
+      if (!seen.insert(i).second)
+        continue;
+      if (isa<PHINode>(i) || i->mayReadOrWriteMemory()) {
+        if (!written || tree.dominates(written, i))
+          written = i;
+        continue;
+      }
+      for (Value *operand : i->operands())
+        if (auto *from = dyn_cast<Instruction>(operand))
+          work.push_back(from);
+    }
+    if (!written || !loops.getLoopFor(written->getParent())) // once
+      continue;
+    b.SetInsertPoint(written->getParent(), *written->getInsertionPointAfterDef());
+    b.SetCurrentDebugLocation(written->getDebugLoc());
+    call(b, "tessera_cpu_register_written", {context, b.getInt32(number), site(b, true)});
+  }
+}
+
 // ---- cp.async, global_load_lds -------------------------------------------------------------------------------------
 // Where the hardware counts copies and not groups, each copy is a group of the executor, and the wait that of the GPU's
 // code.
@@ -192,6 +242,7 @@ void CpuTargetInfo::asyncWait(B &b, unsigned pending) {
 
 void CpuTargetInfo::finishKernel(B &b) {
   b.CreateRetVoid();
+  markRegisterWrites(b);
   copies.finish([](CallInst *call, unsigned pending) {
     call->setArgOperand(1, ConstantInt::get(Type::getInt32Ty(call->getContext()), pending));
   });

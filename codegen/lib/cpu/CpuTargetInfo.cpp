@@ -71,6 +71,7 @@ Function *CpuTargetInfo::createKernel(Module &m, B &b, StringRef name, ArrayRef<
   kernel->getArg(1)->setName("ctx");
   slots.clear();
   tickets.clear();
+  operandRegisters.clear();
   copies = {};
   numWarps = std::max(1, options.num_warps);
   b.SetInsertPoint(BasicBlock::Create(c, "entry", kernel));

@@ -8,6 +8,8 @@
 
 #include <tessera/codegen/TargetInfo.h>
 
+#include "llvm/ADT/MapVector.h"
+
 namespace tessera::codegen {
 
 struct LaneRun;
@@ -49,6 +51,7 @@ public:
   std::pair<unsigned, unsigned> accumulatorBlock(llvm::Type *acc) const override;
   // Of emulated GPUs (CpuMatrix.cpp).
   MatrixFeatures matrixFeatures() const override;
+  MatrixInstruction widest(const MatrixInstruction &i, int64_t rows, int64_t depth) const final;
   llvm::SmallVector<V> mma(B &b, const MmaShape &shape, llvm::ArrayRef<V> a, llvm::ArrayRef<V> bb,
                            llvm::ArrayRef<V> c) override;
   llvm::SmallVector<V> warpGroupMma(B &b, const WarpGroupShape &shape, llvm::ArrayRef<V> a, V descB, llvm::ArrayRef<V> c,
@@ -91,6 +94,8 @@ private:
   V laneMask(B &b, V pred); ///< pred as i64, bit l = lane l; all lanes where null
   llvm::Constant *site(B &b, bool asPointer);
   V call(B &b, llvm::StringRef helper, llvm::ArrayRef<V> args, llvm::Type *result = nullptr);
+  std::uint32_t registerOf(V word); ///< its number, as an operand of wgmma; 0 of constants
+  void markRegisterWrites(B &b);
   bool countsCopies() const; ///< a wait says how many copies may be in flight, not how many groups
   void countProduct(B &b, uint64_t multiplyAdds);
   void count(B &b, unsigned field, V amount);
@@ -108,6 +113,7 @@ private:
   llvm::StringMap<V> slots;
   llvm::SmallVector<V> tickets; ///< results of the last wgmma
   V ticket = nullptr;           ///< what they are made of
+  llvm::MapVector<V, std::uint32_t> operandRegisters; ///< numbers of values that a wgmma reads in registers
   CopyCounter copies;
 };
 

@@ -3,6 +3,7 @@
 //   - f16 and bf16 arithmetic is done in f32 and rounded after every operation, moves of them are moves of integers;
 //   - f32/f64 -> bf16 and f64 -> f16 round once, to nearest even, denormals kept (hardware bf16 conversion flushes
 //   them);
+//   - saturating conversions of vectors to integers are conversions of what fits;
 //   - vector integer division is one outlined function a type, by f64 up to 32 bits, lane by lane for 64; so is fmod.
 #include "CpuTargetInfo.h"
 
@@ -10,6 +11,7 @@
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/Module.h"
 
+#include <cmath>
 #include <cstddef>
 
 #include <tessera/codegen/cpu_abi.h>
@@ -84,6 +86,29 @@ static V fitDouble(Builder &b, V v, bool isSigned) {
   return b.CreateSelect(fits, v, sticky);
 }
 
+/// llvm.fptosi.sat and llvm.fptoui.sat, which LLVM does lane by lane on x86: one conversion of what fits, and the ends
+/// by selection. NaN is 0.
+static V saturated(Builder &b, V v, Type *to, bool isSigned) {
+  Type *from = v->getType();
+  unsigned bits = to->getScalarSizeInBits();
+  // This and its negative are floats; the highest integer need not be one.
+  double limit = std::ldexp(1.0, int(bits) - isSigned);
+  V bottom = ConstantFP::get(from, isSigned ? -limit : 0.0);
+  V tooHigh = b.CreateFCmpOGE(v, ConstantFP::get(from, limit));
+  V fits = b.CreateAnd(b.CreateFCmpOGE(v, bottom), b.CreateNot(tooHigh));
+  V inside = b.CreateSelect(fits, v, bottom);
+  V converted = isSigned ? b.CreateFPToSI(inside, to) : b.CreateFPToUI(inside, to);
+  APInt highest = isSigned ? APInt::getSignedMaxValue(bits) : APInt::getMaxValue(bits);
+  V result = b.CreateSelect(tooHigh, ConstantInt::get(to, highest), converted);
+  return isSigned ? b.CreateSelect(b.CreateFCmpUNO(v, v), Constant::getNullValue(to), result) : result;
+}
+
+static V toInteger(Builder &b, V v, Type *to, bool isSigned) {
+  if (to->isVectorTy())
+    return saturated(b, v, to, isSigned);
+  return b.CreateIntrinsic(isSigned ? Intrinsic::fptosi_sat : Intrinsic::fptoui_sat, {to, v->getType()}, {v});
+}
+
 /// Moves of f16 and bf16 as moves of 16-bit integers; nullptr where `inst` is none.
 static V movedAsBits(Builder &b, Instruction &inst) {
   Type *type = inst.getType();
@@ -146,6 +171,11 @@ static V widenedOperation(Builder &b, Instruction &inst) {
     default: return nullptr;
     }
   }
+  auto *call = dyn_cast<IntrinsicInst>(&inst);
+  if (call && (call->getIntrinsicID() == Intrinsic::fptosi_sat || call->getIntrinsicID() == Intrinsic::fptoui_sat))
+    return isSmallFloat(from) || type->isVectorTy()
+               ? toInteger(b, wide(inst.getOperand(0)), type, call->getIntrinsicID() == Intrinsic::fptosi_sat)
+               : nullptr;
   if (!isSmallFloat(from))
     return nullptr;
   if (auto *compare = dyn_cast<FCmpInst>(&inst))
@@ -157,7 +187,6 @@ static V widenedOperation(Builder &b, Instruction &inst) {
   auto bits = [&](unsigned i) { return b.CreateBitCast(inst.getOperand(i), i16); };
   if (isa<UnaryOperator>(inst))
     return b.CreateBitCast(b.CreateXor(bits(0), splatLike(i16, 0x8000)), type);
-  auto *call = dyn_cast<IntrinsicInst>(&inst);
   if (!call)
     return nullptr;
   switch (call->getIntrinsicID()) {
@@ -165,9 +194,6 @@ static V widenedOperation(Builder &b, Instruction &inst) {
   case Intrinsic::copysign:
     return b.CreateBitCast(
         b.CreateOr(b.CreateAnd(bits(0), splatLike(i16, 0x7fff)), b.CreateAnd(bits(1), splatLike(i16, 0x8000))), type);
-  case Intrinsic::fptosi_sat:
-  case Intrinsic::fptoui_sat:
-    return b.CreateIntrinsic(call->getIntrinsicID(), {type, like(from, b.getFloatTy())}, {wide(inst.getOperand(0))});
   case Intrinsic::minnum:
   case Intrinsic::maxnum:
   case Intrinsic::minimum:
@@ -236,8 +262,7 @@ static V outlinedDivision(Builder &b, BinaryOperator &op) {
         auto toFloat = [&](V v) { return isSigned ? b.CreateSIToFP(v, f64) : b.CreateUIToFP(v, f64); };
         V ratio = b.CreateFDiv(toFloat(args[0]), toFloat(args[1]));
         // Through 64 bits, so that INT_MIN / -1 wraps and x / 0 is a value, whatever the guards before.
-        V quotient = b.CreateIntrinsic(Intrinsic::fptosi_sat, {like(type, b.getInt64Ty()), f64}, {ratio});
-        quotient = b.CreateTrunc(quotient, type);
+        V quotient = b.CreateTrunc(toInteger(b, ratio, like(type, b.getInt64Ty()), true), type);
         return remainder ? b.CreateSub(args[0], b.CreateMul(quotient, args[1])) : quotient;
       });
 }

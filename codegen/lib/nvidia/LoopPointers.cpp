@@ -6,15 +6,18 @@
 //        copy(p)                       ->          copy(start + n)
 //
 // Addresses at constant distances share one.
-#include "NvidiaTargetInfo.h"
+#include "CopyLoops.h"
+#include "WholeTiles.h"
 
 #include "llvm/Analysis/AssumptionCache.h"
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/Analysis/ScalarEvolution.h"
 #include "llvm/Analysis/ScalarEvolutionExpressions.h"
 #include "llvm/Analysis/TargetLibraryInfo.h"
+#include "llvm/Analysis/TargetTransformInfo.h"
 #include "llvm/IR/Dominators.h"
 #include "llvm/IR/InlineAsm.h"
+#include "llvm/Target/TargetMachine.h"
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
 #include "llvm/Transforms/Utils/Local.h"
 #include "llvm/Transforms/Utils/ScalarEvolutionExpander.h"
@@ -28,12 +31,6 @@ struct Moving {
   const llvm::SCEVAddRecExpr *address;
   llvm::SmallVector<std::pair<llvm::Use *, int64_t>> uses;
 };
-
-bool isCopy(const llvm::Instruction &i) {
-  auto *call = llvm::dyn_cast<llvm::CallInst>(&i);
-  auto *assembly = call ? llvm::dyn_cast<llvm::InlineAsm>(call->getCalledOperand()) : nullptr;
-  return assembly && llvm::StringRef(assembly->getAsmString()).contains("cp.async");
-}
 
 void keepPointers(llvm::Loop &loop, llvm::ScalarEvolution &se, llvm::SmallVectorImpl<llvm::WeakTrackingVH> &dead) {
   llvm::BasicBlock *preheader = loop.getLoopPreheader(), *latch = loop.getLoopLatch(), *header = loop.getHeader();
@@ -105,19 +102,25 @@ void NvidiaTargetInfo::finishModule(llvm::Module &m, llvm::TargetMachine &tm) co
     bool copies = false;
     for (llvm::BasicBlock &block : f)
       copies |= llvm::any_of(block, isCopy);
-    if (!copies)
+    if (!copies) {
+      addWholeVersion(f);
       continue;
+    }
     llvm::SmallVector<llvm::WeakTrackingVH> dead;
     llvm::TargetLibraryInfo library(libraryFacts);
     llvm::AssumptionCache assumptions(f);
     llvm::DominatorTree dominators(f);
     llvm::LoopInfo loops(dominators);
+    const llvm::TargetTransformInfo costs = tm.getTargetTransformInfo(f);
+    for (llvm::Loop *loop : loops.getLoopsInPreorder())
+      testAtEnd(*loop, loops, dominators, assumptions, costs);
     llvm::ScalarEvolution se(f, library, assumptions, dominators, loops);
     for (llvm::Loop *loop : loops.getLoopsInPreorder())
       keepPointers(*loop, se, dead);
     llvm::RecursivelyDeleteTriviallyDeadInstructionsPermissive(dead);
     for (llvm::BasicBlock &block : f)
       llvm::DeleteDeadPHIs(&block);
+    splitLoops(f);
   }
 }
 

@@ -137,6 +137,11 @@ MatrixFeatures NvidiaTargetInfo::matrixFeatures() const {
   return {.loadMatrix = true, .storeMatrix = facts.capability >= 90, .minAsyncCopyBytes = 4, .minBranchedCopies = 10};
 }
 
+// Later generations take these too, but ptxas makes single ones of them.
+MatrixInstruction NvidiaTargetInfo::widest(const MatrixInstruction &i, int64_t rows, int64_t depth) const {
+  return facts.capability == 90 ? widestOnHopper(i, rows, depth) : i;
+}
+
 llvm::SmallVector<V> NvidiaTargetInfo::mma(B &b, const MmaShape &shape, llvm::ArrayRef<V> a, llvm::ArrayRef<V> bb,
                                            llvm::ArrayRef<V> c) {
   if (isFp8(shape.a))
@@ -271,7 +276,7 @@ void NvidiaTargetInfo::storeMatrix(B &b, bool transposed, V rowOffset, llvm::Arr
 }
 
 llvm::SmallVector<V> NvidiaTargetInfo::convertToFp8(B &b, MatrixType to, V low, V high) {
-  if (facts.capability < 89)
+  if (facts.capability < 89 || !isFp8(to))
     return {};
   requirePtx(facts.capability == 89 ? 81 : 78);
   V packed = nullptr;
@@ -290,7 +295,7 @@ llvm::SmallVector<V> NvidiaTargetInfo::convertToFp8(B &b, MatrixType to, V low, 
 }
 
 llvm::SmallVector<V> NvidiaTargetInfo::convertFromFp8(B &b, MatrixType from, V low, V high) {
-  if (facts.capability < 89)
+  if (facts.capability < 89 || !isFp8(from))
     return {};
   requirePtx(facts.capability == 89 ? 81 : 78);
   V wideHigh = b.CreateShl(b.CreateZExt(high, b.getInt16Ty()), 8);

@@ -1,5 +1,6 @@
 // Kernel, thread ids, barriers, shuffles, printing; PTX out of LLVM.
 #include "NvidiaTargetInfo.h"
+#include "WholeTiles.h"
 
 #include "../common/Optimize.h"
 
@@ -236,6 +237,17 @@ void NvidiaTargetInfo::print(B &b, llvm::StringRef prefix, llvm::ArrayRef<V> val
     line(value, sign);
 }
 
+/// How many programs a multiprocessor should hold at least, if a few registers are all that is in the way of one more:
+/// `ptxas` takes as many as it likes for the longer of two versions. 0 where that is not so.
+static unsigned oneMoreProgram(int registers, unsigned threads) {
+  constexpr unsigned kRegisters = 65536, kFew = 4; // of a multiprocessor, allocated to a warp by 8 a thread
+  if (registers <= 0)
+    return 0;
+  unsigned more = kRegisters / (llvm::alignTo(registers, 8) * threads) + 1;
+  unsigned limit = llvm::alignDown(kRegisters / (more * threads), 8);
+  return more <= kFew && limit + limit / 8 >= unsigned(registers) ? more : 0;
+}
+
 void NvidiaTargetInfo::emitMachineCode(llvm::Module &m, llvm::TargetMachine &tm, compiled_kernel &out,
                                        llvm::StringRef lastStage) const {
   using clock = std::chrono::steady_clock;
@@ -271,6 +283,18 @@ void NvidiaTargetInfo::emitMachineCode(llvm::Module &m, llvm::TargetMachine &tm,
   }
   start = clock::now();
   Assembled result = assemblePtx(ptxas, ptx, arch, out.options);
+  const bool twoVersions = llvm::any_of(m, [](const llvm::Function &f) { return f.hasFnAttribute(kTwoVersions); });
+  if (unsigned programs = twoVersions && !out.options.maxnreg && !result.spills
+                              ? oneMoreProgram(result.registers, out.options.num_warps * warpSize())
+                              : 0) {
+    std::string denser = ptx.str().str();
+    constexpr llvm::StringLiteral threads = ".reqntid ";
+    denser.insert(denser.find('\n', denser.find(threads)) + 1, fmt::format(".minnctapersm {}\n", programs));
+    if (Assembled second = assemblePtx(ptxas, denser, arch, out.options); !second.spills) {
+      result = std::move(second);
+      out.stages.back().second = std::move(denser);
+    }
+  }
   out.times.push_back({"ptxas", since(start)});
   out.registers = result.registers;
   out.spills = result.spills;

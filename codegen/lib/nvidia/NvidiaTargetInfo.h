@@ -45,6 +45,7 @@ public:
   void storeShared(B &b, llvm::Type *elem, V offset, V pred, llvm::ArrayRef<V> values, llvm::ArrayRef<V> tags) override;
 
   MatrixFeatures matrixFeatures() const override;
+  MatrixInstruction widest(const MatrixInstruction &i, int64_t rows, int64_t depth) const final;
   llvm::SmallVector<V> mma(B &b, const MmaShape &shape, llvm::ArrayRef<V> a, llvm::ArrayRef<V> bb,
                            llvm::ArrayRef<V> c) override;
   llvm::SmallVector<V> warpGroupChains(B &b, const WarpGroupShape &shape, llvm::ArrayRef<V> a, llvm::ArrayRef<V> descB,

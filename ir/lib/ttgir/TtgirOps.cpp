@@ -334,7 +334,7 @@ LogicalResult verifyDotTypes(Operation *op, ShapedType a, ShapedType b, ShapedTy
     return op->emitOpError() << "needs shapes (M, K), (K, N) and (M, N), after equal batches, but has " << a << ", "
                              << b << " and " << c;
   Type p = a.getElementType(), q = b.getElementType(), sum = c.getElementType();
-  bool fp8 = isa<Float8E4M3FNType, Float8E5M2Type>(p) && isa<Float8E4M3FNType, Float8E5M2Type>(q);
+  bool fp8 = tt::isFloat8(p) && tt::isFloat8(q);
   if (p != q && !fp8)
     return op->emitOpError() << "needs operands of one type, or two 8-bit floats, not " << p << " and " << q;
   bool fits = p.isInteger(8)            ? sum.isInteger(32)

@@ -98,6 +98,10 @@ unsigned bitWidth(Type scalar) {
   return scalar.isIntOrFloat() ? scalar.getIntOrFloatBitWidth() : 0;
 }
 
+bool isFloat8(Type scalar) {
+  return isa<Float8E4M3FNType, Float8E5M2Type, Float8E4M3FNUZType, Float8E5M2FNUZType>(scalar);
+}
+
 // ---- functions ------------------------------------------------------------------------------------------------------
 
 void FuncOp::build(OpBuilder &builder, OperationState &state, StringRef name, FunctionType type,

@@ -51,7 +51,7 @@ OpFoldResult FpToFpOp::fold(FoldAdaptor adaptor) {
   if (getSrc().getType() == getType())
     return getSrc();
   auto to = cast<FloatType>(getElementTypeOrSelf(getType()));
-  if (!isa<Float8E4M3FNType, Float8E5M2Type, Float16Type, BFloat16Type, Float32Type, Float64Type>(to))
+  if (!isFloat8(to) && !isa<Float16Type, BFloat16Type, Float32Type, Float64Type>(to))
     return {};
   bool towardZero = getRounding() == RoundingMode::RTZ;
   return constFoldCastOp<FloatAttr, FloatAttr>(adaptor.getOperands(), getType(), [&](const APFloat &x, bool &) {

@@ -62,8 +62,8 @@ public:
 
   std::optional<MatrixInstruction> instruction(const Product &p) const final {
     Type a = p.a(), b = p.b(), c = p.c();
-    bool fp8 = isFp8(a) && isFp8(b);
-    if ((a != b && !fp8) || (fp8 && !takesFp8()))
+    bool fp8 = tt::isFloat8(a) && tt::isFloat8(b);
+    if ((a != b && !fp8) || !takes(a) || !takes(b))
       return std::nullopt;
     if (a.isInteger(8) ? !c.isInteger(32) : a.isF64() ? !c.isF64() : !c.isF32())
       return std::nullopt;
@@ -80,9 +80,15 @@ public:
     return best;
   }
 
-  /// Both formats fit in f16. gfx942 has instructions for other 8-bit floats, whose bias and NaN differ.
+  /// 8-bit floats of all kinds fit in f16. gfx90a takes f16's denormals, which those of two bits of mantissa reach, for
+  /// zero; they fit in bf16, too.
   Type operandType(Type a, Type b) const final {
-    return !takesFp8() && (isFp8(a) || isFp8(b)) ? Type(Float16Type::get(a.getContext())) : Type();
+    if (takes(a) && takes(b))
+      return {};
+    auto deep = [](Type t) { return isa<Float8E5M2Type, Float8E5M2FNUZType>(t); };
+    if (family == MatrixFamily::Mfma && version == 2 && (deep(a) || deep(b)))
+      return BFloat16Type::get(a.getContext());
+    return Float16Type::get(a.getContext());
   }
 
   /// f32 is exact; gfx942 alone has something less exact, and faster.
@@ -92,8 +98,8 @@ public:
   }
 
   bool executes(const MatrixInstruction &i, Type a, Type b) const final {
-    bool fp8 = isFp8(a) && isFp8(b);
-    return i.family == family && i.version == version && exists(i) && (!fp8 || takesFp8()) &&
+    bool fp8 = tt::isFloat8(a) && tt::isFloat8(b);
+    return i.family == family && i.version == version && exists(i) && takes(a) && takes(b) &&
            isFor(i, fp8, i.bits == 32 && elementsPerLane(i) == 2);
   }
 
@@ -167,7 +173,12 @@ private:
   SharedMemoryModel shared;
   bool asyncCopies;
 
-  bool takesFp8() const { return family == MatrixFamily::Mfma ? version == 4 : version >= 2; }
+  /// Of 8-bit floats gfx942 multiplies those of the fnuz kind, its successors OCP's.
+  bool takes(Type t) const {
+    if (isFnuz(t))
+      return family == MatrixFamily::Mfma && version == 3;
+    return !isFp8(t) || (family == MatrixFamily::Mfma ? version == 4 : version >= 2);
+  }
 
   /// Of the instructions for so many bits, those for the type.
   bool isFor(const MatrixInstruction &i, bool fp8, bool tf32) const {

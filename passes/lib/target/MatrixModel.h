@@ -50,6 +50,8 @@ public:
   /// Whether the target executes the instruction with operands of types `a` and `b`.
   virtual bool executes(const MatrixInstruction &i, mlir::Type a, mlir::Type b) const = 0;
 
+  /// The instruction that tiles of so many rows and so deep are multiplied with where the layout names `i`.
+  virtual MatrixInstruction widest(const MatrixInstruction &i, int64_t rows, int64_t depth) const { return i; }
   virtual ttg::MatrixEncoding accumulators(const Product &product, const MatrixInstruction &i) const = 0;
   /// Consecutive elements along k of a lane.
   virtual unsigned kWidth(const Product &product, const MatrixInstruction &i) const = 0;
@@ -80,4 +82,6 @@ void replaceDot(mlir::OpBuilder &b, tt::DotOp dot, mlir::Operation *by);
 tt::LoadOp loadOf(mlir::Value v);
 /// Whether the element type is one of OCP's 8-bit floats.
 inline bool isFp8(mlir::Type t) { return mlir::isa<mlir::Float8E4M3FNType, mlir::Float8E5M2Type>(t); }
+/// Whether it is one of those without infinities and -0.
+inline bool isFnuz(mlir::Type t) { return mlir::isa<mlir::Float8E4M3FNUZType, mlir::Float8E5M2FNUZType>(t); }
 } // namespace tessera

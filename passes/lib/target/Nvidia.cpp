@@ -33,20 +33,20 @@ public:
       return deep(32);
     if (a.isInteger(8) && c.isInteger(32))
       return deep(8);
+    if (a.isF64() && c.isF64())
+      return MatrixInstruction{MatrixFamily::Mma, 2, 8, 8, 4, 64};
     return std::nullopt;
   }
 
-  std::array<int64_t, 3> smallest(const MatrixInstruction &i) const final { return {kMmaRows, kMmaColumns, i.k}; }
-
-  /// Both formats fit in f16.
+  /// All formats fit in f16.
   Type operandType(Type a, Type b) const final {
-    return !takesFp8() && (isFp8(a) || isFp8(b)) ? Type(Float16Type::get(a.getContext())) : Type();
+    return takes(a) && takes(b) ? Type() : Type(Float16Type::get(a.getContext()));
   }
 
   tt::InputPrecision precision(tt::InputPrecision asked) const final { return asked; }
 
   bool executes(const MatrixInstruction &i, Type a, Type b) const final {
-    return i.family == MatrixFamily::Mma && i.version == 2 && (takesFp8() || !(isFp8(a) || isFp8(b)));
+    return i.family == MatrixFamily::Mma && i.version == 2 && takes(a) && takes(b);
   }
 
   ttg::MatrixEncoding accumulators(const Product &s, const MatrixInstruction &) const final {
@@ -56,7 +56,17 @@ public:
     return ttg::NvidiaMmaEncodingAttr::get(s.dot->getContext(), 2, warpTiling(s), instruction);
   }
 
-  unsigned kWidth(const Product &, const MatrixInstruction &i) const final { return std::max(1u, 32 / i.bits); }
+  MatrixInstruction widest(const MatrixInstruction &i, int64_t rows, int64_t depth) const final {
+    return capability == 90 ? widestOnHopper(i, rows, depth) : i;
+  }
+
+  /// What a register holds. Of f64 two elements, 16 bytes of a row, and what a lane has of a sum that is the next A; but
+  /// sm_90 wants two rows side by side in its registers, so that words of 16 bytes would have to be taken apart.
+  unsigned kWidth(const Product &p, const MatrixInstruction &i) const final {
+    if (i.bits != 64)
+      return 32 / i.bits;
+    return (capability != 90 || p.fedByDot) && p.k >= 8 ? 2 : 1;
+  }
 
   /// Rows stay rows, so that copies are wide, and the swizzle is chosen so that reads do not conflict.
   Attribute sharedEncoding(const StoredOperand &stored) const final {
@@ -126,6 +136,7 @@ private:
   unsigned capability;
 
   bool takesFp8() const { return capability >= 89; }
+  bool takes(Type t) const { return !tt::isFloat8(t) || (isFp8(t) && takesFp8()); }
 
   /// Warps over (batch, rows, columns): each warp's part as square as possible, since it reads that many rows and
   /// columns of the operands. A chained dot keeps whole rows in a warp: its result then is the next one's A as it lies.

@@ -28,6 +28,7 @@ static TargetModel amd(StringRef arch) {
   TargetModel model;
   model.shared = amdSharedMemory(arch);
   model.storesBehindProduct = true;
+  model.scratchApart = false; // no more LDS than a peer takes; its barriers between reductions are more than ours
   model.matrix = amdMatrixModel(arch);
   if (model.matrix)
     model.matrixUnit = TargetModel::MatrixUnit::Warp;

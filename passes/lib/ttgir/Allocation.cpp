@@ -3,6 +3,7 @@
 
 #include "tessera/ir/ttng/Ttng.h"
 #include "tessera/passes/Passes.h"
+#include "tessera/passes/TargetModel.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -91,7 +92,7 @@ std::optional<unsigned> allocationOffset(Operation *op) {
 
 namespace {
 
-/// Scratch up to this size is kept apart from that of its neighbours: the barrier saved is worth more than the bytes.
+/// Where scratch lies apart (TargetModel), it is up to this size: the barrier saved is worth more than the bytes.
 constexpr unsigned kSmallScratch = 4096;
 
 struct Interval {
@@ -105,6 +106,7 @@ public:
   using TtgirAllocateSharedBase::TtgirAllocateSharedBase;
 
   void runOnOperation() override {
+    apart = TargetModel::of(getOperation()).scratchApart;
     unsigned total = 0;
     for (auto func : getOperation().getOps<tt::FuncOp>()) {
       SmallVector<Interval> intervals = liveness(func);
@@ -131,6 +133,8 @@ public:
   }
 
 private:
+  bool apart = true;
+
   /// Makes the conversion that needs the most scratch take more passes; false when none can.
   static bool shrinkLargest(ArrayRef<Interval> intervals) {
     SmallVector<Interval> order(intervals);
@@ -147,7 +151,7 @@ private:
     return false;
   }
 
-  static SmallVector<Interval> liveness(tt::FuncOp func) {
+  SmallVector<Interval> liveness(tt::FuncOp func) {
     llvm::DenseMap<Operation *, std::pair<unsigned, unsigned>> span; // numbers of an op's first and last nested op
     SmallVector<Interval> intervals;
     unsigned n = 0;
@@ -169,7 +173,7 @@ private:
     for (auto [i, interval] : llvm::enumerate(intervals)) {
       if (bufferBytes(interval.op)) {
         interval.end = structured ? lastUse(interval.op, span) : n;
-      } else if (interval.bytes <= kSmallScratch) { // until the next scratch op, whose barrier ends our reads
+      } else if (apart && interval.bytes <= kSmallScratch) { // until the next scratch op, whose barrier ends our reads
         for (const Interval &next : llvm::drop_begin(intervals, i + 1))
           if (!bufferBytes(next.op)) {
             if (next.bytes <= kSmallScratch)

@@ -1,5 +1,6 @@
 // How many stages before its users an op should be scheduled: loads that feed matrix products, and loads of loops whose
 // author asked for stages.
+#include "OperandSlices.h"
 #include "Pipeliner.h"
 #include "tessera/passes/Allocation.h"
 #include "tessera/passes/Passes.h"
@@ -106,30 +107,40 @@ private:
     }
     levels = std::min(levels, available);
 
-    // A product in flight reads its buffers one iteration longer: there must be several of them.
-    auto isBuffered = [&](Value operand) {
-      if (!isa<ttg::MemDescType>(operand.getType()))
-        return false;
-      Operation *buffer = bufferOf(operand);
-      return !buffer || !loop->isProperAncestor(buffer) || sources.filled.contains(buffer);
-    };
-    llvm::erase_if(asyncDots,
-                   [&](ttng::WarpGroupDotOp dot) { return !isBuffered(dot.getA()) || !isBuffered(dot.getB()); });
-    keepWholeChains(asyncDots);
-    llvm::DenseSet<Operation *> readInFlight;
-    for (ttng::WarpGroupDotOp dot : asyncDots) {
-      setIntAttr(dot, kLatency, 1);
-      for (Value operand : {dot.getA(), Value(dot.getB())})
-        if (Operation *buffer = bufferOf(operand))
-          readInFlight.insert(buffer);
-    }
-
-    // Data: what address loads leave over of the stages. Where no product is in flight, copies can do with one less and
-    // a ring of one buffer less, and must where memory is short.
+    // Data: what address loads leave over of the stages.
     const int dataStages = available - (levels - 1);
     uint64_t ringBytes = 0;
     for (Operation *buffer : copied)
       ringBytes += bufferBytes(buffer) * uint64_t(dataStages + 1);
+
+    // A product in flight reads its buffers one iteration longer: there must be several of them.
+    auto isBuffered = [&](Value operand) {
+      Operation *buffer = bufferOf(operand);
+      return !buffer || !loop->isProperAncestor(buffer) || sources.filled.contains(buffer);
+    };
+    // Registers: what they are loaded from, as the loads then come before the copies of a trip; B's else. Where the
+    // rings do not fit, one buffer less is more than having these in flight.
+    auto memoryOfA = [](ttng::WarpGroupDotOp dot) -> Value {
+      if (isa<ttg::MemDescType>(dot.getA().getType()))
+        return dot.getA();
+      auto a = slicedA(dot);
+      return a ? a->load.getSrc() : dot.getB();
+    };
+    llvm::erase_if(asyncDots, [&](ttng::WarpGroupDotOp dot) {
+      bool fits = isa<ttg::MemDescType>(dot.getA().getType()) || ringBytes <= maxSharedBytes;
+      return !fits || !isBuffered(memoryOfA(dot)) || !isBuffered(dot.getB()) || !keepsRegisters(dot);
+    });
+    keepWholeChains(asyncDots);
+    llvm::DenseSet<Operation *> readInFlight;
+    for (ttng::WarpGroupDotOp dot : asyncDots) {
+      setIntAttr(dot, kLatency, 1);
+      for (Value operand : {memoryOfA(dot), Value(dot.getB())})
+        if (Operation *buffer = bufferOf(operand))
+          readInFlight.insert(buffer);
+    }
+
+    // Where no product is in flight, copies can do with a stage less and a ring of one buffer less, and must where
+    // memory is short.
     const bool full = !asyncDots.empty() || ringBytes <= maxSharedBytes;
     llvm::DenseSet<Operation *> filledLater; // by threads, a stage before the product
     for (Operation *alloc : sources.filled)

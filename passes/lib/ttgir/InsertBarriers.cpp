@@ -1,12 +1,14 @@
-// Barriers between accesses of shared memory: forward data flow of the accesses since the last barrier, and of copies
-// and matrix products that are still in flight.
+// Barriers between accesses of shared memory, and of global memory through one pointer parameter: forward data flow of the
+// accesses since the last barrier, and of copies and matrix products that are still in flight.
 #include "../RingIndex.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 #include "tessera/ir/ttgir/Ttgir.h"
 #include "tessera/ir/ttng/Ttng.h"
 #include "tessera/passes/Allocation.h"
 #include "tessera/passes/Passes.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 #include <map>
 #include <set>
@@ -61,7 +63,78 @@ struct Accesses {
   }
 };
 
+/// An access of global memory.
+struct Touch {
+  Value root;    ///< the parameter that the addresses come from; null: not known
+  Value pointer; ///< the addresses
+  bool writes = false;
+  bool older = false; ///< `pointer` had another value
+
+  auto key() const { return std::tuple(root.getAsOpaquePointer(), pointer.getAsOpaquePointer(), writes, older); }
+  bool operator<(const Touch &o) const { return key() < o.key(); }
+
+  /// Whether a thread may touch in `later` what another has touched here. Parameters are taken for different memory, and
+  /// so are the addresses that one pointer has in different trips of a loop, for stores.
+  bool mayMeet(const Touch &later) const {
+    if ((!writes && !later.writes) || (root && later.root && root != later.root) ||
+        (writes && later.writes && pointer == later.pointer))
+      return false;
+    return pointer != later.pointer || older || !isOfOneThread(pointer);
+  }
+
+private:
+  /// Whether no element is in several threads.
+  static bool isOfOneThread(Value tile) {
+    auto type = dyn_cast<RankedTensorType>(tile.getType());
+    if (!type)
+      return false;
+    LinearLayout layout = ttg::toLinearLayout(type);
+    return !layout.freeMask(HwDim::Lane) && !layout.freeMask(HwDim::Warp);
+  }
+};
+
+/// The parameter that all of `pointer`'s addresses come from; null where that is not seen.
+Value rootOf(Value pointer) {
+  llvm::SetVector<Value> seen;
+  seen.insert(pointer);
+  Value root;
+  for (unsigned k = 0; k < seen.size(); ++k) {
+    Value v = seen[k];
+    auto from = [&](ValueRange values) { seen.insert(values.begin(), values.end()); };
+    if (auto arg = dyn_cast<BlockArgument>(v)) {
+      Operation *parent = arg.getOwner()->getParentOp();
+      if (auto loop = dyn_cast<scf::ForOp>(parent)) {
+        from(loop.getTiedLoopInit(arg)->get());
+        from(loop.getTiedLoopYieldedValue(arg)->get());
+      } else if (isa<tt::FuncOp>(parent) && arg.getOwner()->isEntryBlock() && (!root || root == v)) {
+        root = v;
+      } else {
+        return {};
+      }
+      continue;
+    }
+    Operation *op = v.getDefiningOp();
+    unsigned result = cast<OpResult>(v).getResultNumber();
+    if (auto loop = dyn_cast<scf::ForOp>(op)) {
+      from(loop.getInitArgs()[result]);
+      from(loop.getYieldedValues()[result]);
+    } else if (auto branch = dyn_cast<scf::IfOp>(op)) {
+      from(branch.thenYield().getOperand(result));
+      from(branch.elseYield().getOperand(result));
+    } else if (auto select = dyn_cast<arith::SelectOp>(op)) {
+      from({select.getTrueValue(), select.getFalseValue()});
+    } else if (isa<tt::AddPtrOp, tt::SplatOp, tt::BroadcastOp, tt::ExpandDimsOp, tt::ReshapeOp, tt::TransOp, tt::BitcastOp,
+                   ttg::ConvertLayoutOp>(op)) {
+      from(op->getOperand(0));
+    } else {
+      return {};
+    }
+  }
+  return root;
+}
+
 struct State : Accesses {
+  std::set<Touch> global;         ///< accesses since the last barrier that orders them
   Set copying;                    ///< written by asynchronous copies that have not been waited for
   std::map<Bytes, unsigned> dots; ///< read by asynchronous products, with the number of those begun after it
 
@@ -69,7 +142,19 @@ struct State : Accesses {
     reads.clear();
     writes.clear();
   }
-  size_t size() const { return reads.size() + writes.size() + copying.size() + dots.size(); }
+  size_t size() const { return reads.size() + writes.size() + global.size() + copying.size() + dots.size(); }
+  bool meets(const Touch &now) const {
+    return llvm::any_of(global, [&](const Touch &before) { return before.mayMeet(now); });
+  }
+  /// What was touched through pointers that `loop` computes was so in an earlier trip.
+  void age(Operation *loop) {
+    std::set<Touch> aged;
+    for (Touch touch : global) {
+      touch.older |= loop->isAncestor(touch.pointer.getParentBlock()->getParentOp());
+      aged.insert(touch);
+    }
+    global = std::move(aged);
+  }
 
   /// Returns whether anything was new.
   bool add(const State &o) {
@@ -77,6 +162,7 @@ struct State : Accesses {
     bool younger = false;
     reads.insert(o.reads.begin(), o.reads.end());
     writes.insert(o.writes.begin(), o.writes.end());
+    global.insert(o.global.begin(), o.global.end());
     copying.insert(o.copying.begin(), o.copying.end());
     for (auto [bytes, age] : o.dots) {
       auto [it, fresh] = dots.try_emplace(bytes, age);
@@ -96,6 +182,7 @@ struct State : Accesses {
     all(reads, out.reads);
     all(writes, out.writes);
     all(copying, out.copying);
+    out.global = global;
     for (auto [bytes, age] : dots) {
       auto [it, fresh] = out.dots.try_emplace(f(bytes), age);
       it->second = std::min(it->second, age);
@@ -116,6 +203,7 @@ public:
       buffers.clear();
       inserted.clear();
       scratchSizes.clear();
+      roots.clear();
       findBuffers(func);
       region(func.getBody(), State());
       removeRedundant(func);
@@ -296,15 +384,35 @@ private:
     state.writes.insert(now.writes.begin(), now.writes.end());
   }
 
+  llvm::DenseMap<Value, Value> roots; ///< of pointers
+  std::optional<Touch> touchOf(Operation *op) {
+    Value pointer = llvm::TypeSwitch<Operation *, Value>(op)
+                        .Case<tt::LoadOp, tt::StoreOp>([](auto o) { return o.getPtr(); })
+                        .Case<ttg::AsyncCopyGlobalToLocalOp>([](auto o) { return o.getSrc(); })
+                        .Default([](auto) { return Value(); });
+    if (!pointer)
+      return std::nullopt;
+    auto [it, fresh] = roots.try_emplace(pointer);
+    if (fresh)
+      it->second = rootOf(pointer);
+    return Touch{it->second, pointer, isa<tt::StoreOp>(op)};
+  }
+
   State block(Block &block, State state) {
+    constexpr auto global = ttg::AddrSpace::GlobalRead | ttg::AddrSpace::GlobalWrite;
     for (Operation &op : llvm::make_early_inc_range(block)) {
       if (isa<tt::DebugBarrierOp>(op)) {
-        state.barrier();
+        if (&op != ignored) {
+          state.barrier();
+          state.global.clear();
+        }
         continue;
       }
       if (auto barrier = dyn_cast<ttg::BarrierOp>(op)) {
         if (&op != ignored && bitEnumContainsAny(barrier.getAddrSpace(), ttg::AddrSpace::Local))
           state.barrier();
+        if (&op != ignored && bitEnumContainsAll(barrier.getAddrSpace(), global))
+          state.global.clear();
         continue;
       }
       if (op.getNumRegions() && !isa<tt::ReduceOp>(op)) {
@@ -317,14 +425,21 @@ private:
       Bytes area{offset.value_or(0), offset.value_or(0) + scratch};
       if (scratch)
         now.writes.insert(area);
-      if (state.conflictsWith(now)) {
+      std::optional<Touch> touch = touchOf(&op);
+      bool meets = touch && state.meets(*touch);
+      if (meets || state.conflictsWith(now)) {
         missed = true;
         if (!onlyLook) {
           OpBuilder b(&op);
-          inserted.push_back(ttg::BarrierOp::create(b, op.getLoc(), ttg::AddrSpace::Local));
+          inserted.push_back(meets ? tt::DebugBarrierOp::create(b, op.getLoc()).getOperation()
+                                   : ttg::BarrierOp::create(b, op.getLoc(), ttg::AddrSpace::Local));
         }
         state.barrier();
+        if (meets)
+          state.global.clear();
       }
+      if (touch)
+        state.global.insert(*touch);
       if (scratch) { // its own barrier comes between its writes and its reads
         state.barrier();
         now.reads.insert(area);
@@ -337,10 +452,12 @@ private:
 
   State nested(Operation *op, State state) {
     if (auto loop = dyn_cast<scf::WhileOp>(op)) {
-      State atExit;
+      State atExit, end;
       do {
         atExit = region(loop.getBefore(), state);
-      } while (state.add(region(loop.getAfter(), atExit)));
+        end = region(loop.getAfter(), atExit);
+        end.age(op);
+      } while (state.add(end));
       return atExit;
     }
     if (isa<LoopLikeOpInterface>(op)) { // may run zero times; each trip starts with what the last one left
@@ -349,6 +466,7 @@ private:
         grown = false;
         for (Region &r : op->getRegions()) {
           State end = region(r, state);
+          end.age(op);
           grown |= state.add(end.mapped([&](const Bytes &bytes) { return bytes.inNextTrip(op); }));
         }
       }

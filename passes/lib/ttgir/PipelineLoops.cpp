@@ -1,4 +1,5 @@
 // Carries out the schedule of a loop: rings of buffers, the pipelined loop with its prologue, and products in flight.
+#include "OperandSlices.h"
 #include "Pipeliner.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -6,6 +7,8 @@
 #include "mlir/Dialect/UB/IR/UBOps.h"
 #include "mlir/IR/PatternMatch.h"
 #include "tessera/passes/Passes.h"
+#include "tessera/passes/Pipelining.h"
+#include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
 
@@ -19,8 +22,8 @@ namespace {
 using namespace pipeliner;
 
 /// Runs `op` only where `predicate` is true. Results are 0, or undefined, elsewhere: whoever uses them does not run
-/// then.
-Operation *predicate(RewriterBase &b, Operation *op, Value predicate) {
+/// then. `copiesUnread`: neither does who reads what copies write.
+Operation *predicate(RewriterBase &b, Operation *op, Value predicate, bool copiesUnread) {
   if (isMovable(op) && !isa<tt::LoadOp>(op)) // may well run for nothing
     return op;
   // The number of groups must stay the same; a store to a ring finds its buffer free.
@@ -29,17 +32,20 @@ Operation *predicate(RewriterBase &b, Operation *op, Value predicate) {
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPoint(op);
   Location loc = op->getLoc();
-  auto addTo = [&](MutableOperandRange mask, Type pointers) {
+  auto addTo = [&](MutableOperandRange mask, Type pointers, bool unread = false) {
     Value all = predicate;
-    if (auto tile = dyn_cast<RankedTensorType>(pointers))
+    if (auto tile = dyn_cast<RankedTensorType>(pointers)) {
       all = tt::SplatOp::create(b, loc, cast<RankedTensorType>(tt::boolLike(tile)), predicate);
+      if (unread)
+        all.getDefiningOp()->setAttr(kTripExists, b.getUnitAttr());
+    }
     mask.assign(mask.empty() ? all : arith::AndIOp::create(b, loc, all, mask[0].get()).getResult());
     return op;
   };
   if (auto load = dyn_cast<tt::LoadOp>(op))
     return addTo(load.getMaskMutable(), load.getPtr().getType());
   if (auto copy = dyn_cast<ttg::AsyncCopyGlobalToLocalOp>(op))
-    return addTo(copy.getMaskMutable(), copy.getSrc().getType());
+    return addTo(copy.getMaskMutable(), copy.getSrc().getType(), copiesUnread);
   if (auto store = dyn_cast<tt::StoreOp>(op))
     return addTo(store.getMaskMutable(), store.getPtr().getType());
   auto branch = scf::IfOp::create(b, loc, op->getResultTypes(), predicate, /*withElseRegion=*/op->getNumResults() > 0);
@@ -56,6 +62,19 @@ Operation *predicate(RewriterBase &b, Operation *op, Value predicate) {
   }
   b.moveOpBefore(op, branch.thenBlock(), branch.thenBlock()->begin());
   return branch;
+}
+
+/// Whether the op, or one in it, reads a buffer rather than fills it or makes a view of it.
+bool readsBuffer(Operation *op) {
+  auto isBuffer = [](Type type) { return isa<ttg::MemDescType>(type); };
+  return op
+      ->walk([&](Operation *inner) {
+        bool reads = !isa<ttg::AsyncCopyGlobalToLocalOp, ttg::LocalStoreOp>(inner) &&
+                     llvm::any_of(inner->getOperandTypes(), isBuffer) &&
+                     llvm::none_of(inner->getResultTypes(), isBuffer);
+        return reads ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
 }
 
 class PipelineLoops : public impl::TtgirPipelineLoopsBase<PipelineLoops> {
@@ -123,7 +142,16 @@ private:
     options.getScheduleFn = [&](scf::ForOp, Order &out) { out = order; };
     options.supportDynamicLoops = true;
     options.peelEpilogue = false;
-    options.predicateFn = predicate;
+    bool readEarly = llvm::any_of(order, [&](auto &entry) { return entry.second < last && readsBuffer(entry.first); });
+    // Not for the first iteration, with which the prologue begins: a branch on whether it exists would merge with the
+    // one around the loop, and what the loop carries would begin in several places, which products in flight do not
+    // bear.
+    Value first;
+    options.predicateFn = [&](RewriterBase &b, Operation *op, Value exists) {
+      if (!first)
+        first = exists;
+      return predicate(b, op, exists, /*copiesUnread=*/!readEarly && exists != first);
+    };
     auto pending = countPending(rings, order, last);
     options.annotateFn = [&](Operation *op, scf::PipeliningOption::PipelinerPart part, unsigned trip) {
       auto wait = dyn_cast<ttg::AsyncWaitOp>(op);
@@ -227,8 +255,13 @@ private:
     return copies;
   }
 
+  /// Products with A in registers are cut in so many, so that some are in flight while the others' registers are
+  /// loaded.
+  static constexpr unsigned kSlices = 2;
+
   /// Products marked so stay in flight for an iteration: the wait for that of the trip before comes before the first op
-  /// that may write to its buffers; the last ones are waited for behind the loop.
+  /// that may write to its buffers; the last ones are waited for behind the loop. A in registers: before these are
+  /// loaded there is a wait for the product that they were loaded for in the trip before, the oldest one then.
   static void leaveInFlight(RewriterBase &b, scf::ForOp loop) {
     SmallVector<ttng::WarpGroupDotOp> dots;
     for (auto dot : loop.getBody()->getOps<ttng::WarpGroupDotOp>())
@@ -247,26 +280,46 @@ private:
           .wasInterrupted();
     };
     auto isOutside = [&](Value operand) {
-      if (!isa<ttg::MemDescType>(operand.getType()))
-        return false;
       Operation *buffer = bufferOf(operand);
       return !buffer || !loop->isProperAncestor(buffer);
     };
-    for (ttng::WarpGroupDotOp dot : dots) // a schedule from elsewhere may leave no room for this
-      if (!onlyAccumulates(dot, loop) || !isOutside(dot.getA()) || !isOutside(dot.getB()))
-        return;
+    auto mayStay = [&](ttng::WarpGroupDotOp dot) {
+      bool inMemory = isa<ttg::MemDescType>(dot.getA().getType());
+      return onlyAccumulates(dot, loop) && isOutside(dot.getB()) && (!inMemory || isOutside(dot.getA())) &&
+             keepsRegisters(dot);
+    };
+    auto ahead = llvm::make_range(loop.getBody()->begin(), Block::iterator(dots.back()));
+    if (!llvm::all_of(dots, mayStay) || llvm::any_of(ahead, [&](Operation &op) { return writes(&op); }))
+      return; // a schedule from elsewhere may leave no room for this
     Operation *end = loop.getBody()->getTerminator();
-    for (Operation *op = &loop.getBody()->front(); op != dots.back(); op = op->getNextNode())
-      if (writes(op))
-        return;
     Operation *before = dots.back()->getNextNode();
     while (before != end && !writes(before))
       before = before->getNextNode();
 
+    SmallVector<ttng::WarpGroupDotOp> all;
+    llvm::MapVector<Operation *, ttng::WarpGroupDotOp> loaded; ///< the first op that makes A's registers
+    for (ttng::WarpGroupDotOp dot : dots) {
+      dot.setIsAsync(true);
+      auto a = slicedA(dot);
+      if (!a) {
+        all.push_back(dot);
+        continue;
+      }
+      for (ttng::WarpGroupDotOp part : cutAlongK(dot, *a, kSlices)) {
+        loaded.insert({LoadedOperand::of(part.getA(), loop.getBody())->load, part});
+        all.push_back(part);
+      }
+    }
+    dots = all;
+    OpBuilder::InsertionGuard guard(b);
+    for (auto [load, dot] : loaded) {
+      b.setInsertionPoint(load);
+      auto wait = ttng::WarpGroupDotWaitOp::create(b, dot.getLoc(), dot.getC(), dots.size() - 1);
+      dot.getCMutable().assign(wait.getResult(0));
+    }
     SmallVector<Value> inLoop, behind;
     SmallVector<OpOperand *> yields;
     for (ttng::WarpGroupDotOp dot : dots) {
-      dot.setIsAsync(true);
       OpOperand &use = *dot.getD().getUses().begin();
       if (use.getOwner() != end)
         continue; // a link of a chain
@@ -274,7 +327,6 @@ private:
       yields.push_back(&use);
       behind.push_back(loop.getResult(use.getOperandNumber()));
     }
-    OpBuilder::InsertionGuard guard(b);
     b.setInsertionPoint(before);
     auto wait = ttng::WarpGroupDotWaitOp::create(b, dots.back().getLoc(), inLoop, dots.size());
     for (auto [yield, value] : llvm::zip(yields, wait.getOutputs()))

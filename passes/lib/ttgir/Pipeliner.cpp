@@ -110,10 +110,14 @@ Operation *bufferOf(Value memdesc) {
   return op;
 }
 
-/// Whether lane l writes the l-th run of `run` elements.
+/// Whether lane l writes the l-th run of `run` elements of the warp's, wherever in memory those are.
 static bool isInOrder(const LinearLayout &offsets, unsigned run) {
+  uint64_t ofWarp = (uint64_t(run) << offsets.numBits(HwDim::Lane)) - 1;
+  auto isOutside = [&](uint64_t basis) { return !(basis & ofWarp); };
   return llvm::all_of(llvm::enumerate(offsets.bases(HwDim::Lane)),
-                      [&](auto lane) { return lane.value() == uint64_t(run) << lane.index(); });
+                      [&](auto lane) { return lane.value() == uint64_t(run) << lane.index(); }) &&
+         llvm::all_of(offsets.bases(HwDim::Register).drop_front(llvm::Log2_32(run)), isOutside) &&
+         llvm::all_of(offsets.bases(HwDim::Warp), isOutside);
 }
 
 std::optional<AsyncCopy> asAsyncCopy(tt::LoadOp load, const AxisInfoAnalysis &axes, const TargetModel &target) {

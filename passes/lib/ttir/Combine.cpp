@@ -102,6 +102,42 @@ struct UniformSelect : OpRewritePattern<arith::SelectOp> {
   }
 };
 
+/// Whether every element of `v` that `mask` leaves out is +0: a load fills it, and conversions keep it.
+bool zeroWhereMaskedOff(Value v, Value mask) {
+  while (Operation *def = v.getDefiningOp()) {
+    if (auto load = dyn_cast<tt::LoadOp>(def))
+      return load.getMask() == mask &&
+             (!load.getOther() || matchPattern(load.getOther(), m_PosZeroFloat()) || matchPattern(load.getOther(), m_Zero()));
+    if (!isa<arith::ExtFOp, arith::TruncFOp, arith::SIToFPOp, arith::UIToFPOp, tt::FpToFpOp>(def))
+      return false;
+    v = def->getOperand(0);
+  }
+  return false;
+}
+
+/// select(m, a - b, 0) -> a - select(m, b, 0) where m leaves zeros in `a`, and sums alike. Worth it where `b` has few
+/// values: elements under one mask then share the select.
+template <typename Op> struct MaskedDifference : OpRewritePattern<arith::SelectOp> {
+  using OpRewritePattern<arith::SelectOp>::OpRewritePattern;
+  LogicalResult matchAndRewrite(arith::SelectOp op, PatternRewriter &b) const override {
+    auto inner = op.getTrueValue().getDefiningOp<Op>();
+    if (!inner || !inner->hasOneUse() || !matchPattern(op.getFalseValue(), m_PosZeroFloat()))
+      return failure();
+    for (unsigned filled : {0, 1}) {
+      Value few = inner->getOperand(1 - filled);
+      if (!zeroWhereMaskedOff(inner->getOperand(filled), op.getCondition()) ||
+          !isa_and_nonnull<tt::SplatOp, tt::BroadcastOp>(few.getDefiningOp()))
+        continue;
+      Value masked = arith::SelectOp::create(b, op.getLoc(), op.getCondition(), few, op.getFalseValue());
+      SmallVector<Value> operands{inner->getOperand(0), inner->getOperand(1)};
+      operands[1 - filled] = masked;
+      b.replaceOpWithNewOp<Op>(op, operands[0], operands[1], inner.getFastmath());
+      return success();
+    }
+    return failure();
+  }
+};
+
 /// sum + dot(a, b, 0) -> dot(a, b, sum). A product with maxNumImpreciseAcc stays: only it may be summed less exactly.
 template <typename Add> struct AddOfDot : OpRewritePattern<Add> {
   using OpRewritePattern<Add>::OpRewritePattern;
@@ -119,7 +155,8 @@ template <typename Add> struct AddOfDot : OpRewritePattern<Add> {
 };
 
 class Combine : public PatternPass<impl::TtirCombineBase<Combine>, UniformAddPtr, ChainedAddPtr, SelectOfLoad,
-                                   UniformSelect, AddOfDot<arith::AddFOp>, AddOfDot<arith::AddIOp>> {};
+                                   UniformSelect, MaskedDifference<arith::SubFOp>, MaskedDifference<arith::AddFOp>,
+                                   AddOfDot<arith::AddFOp>, AddOfDot<arith::AddIOp>> {};
 
 } // namespace
 } // namespace tessera

@@ -28,7 +28,7 @@ void async_state::start_copy(warp_state &warp, const tessera_cpu_access &access,
                              std::uint64_t reads, const std::uint32_t *offsets, const void *pointers,
                              const std::uint32_t *tags) {
   std::uint32_t bytes = access.elem_bytes * access.vec;
-  warp.owner->last_site = &access.site;
+  const accessing here(warp, access.site);
   each_lane(mask, [&](std::uint32_t lane) {
     check_shared(warp, lane, offsets[lane], bytes, bytes, &access.site);
     copy c{&access, nullptr, {}, offsets[lane], lane, {}};
@@ -48,7 +48,7 @@ void async_state::start_copy(warp_state &warp, const tessera_cpu_access &access,
 void async_state::wait_copies(warp_state &warp, std::uint32_t pending) {
   copies_.wait(pending, [&](const copy &c) {
     std::uint32_t size = c.access->elem_bytes, bytes = size * c.access->vec;
-    warp.owner->last_site = &c.access->site;
+    const accessing here(warp, c.access->site);
     // Which of two values the copy would take is open; a kernel must not depend on it.
     if (c.from && std::memcmp(c.data, c.from, bytes) != 0) {
       warp.owner->failure_.why = reason::source_changed;
@@ -146,6 +146,15 @@ std::uint32_t async_state::start_wgmma(warp_state &warp, const tessera_cpu_matri
   return sums.ticket = ticket_bits | next_ticket_ << 7;
 }
 
+void async_state::write_register(warp_state &warp, std::uint32_t number, const tessera_cpu_site *site) const {
+  for (const product &p : products_.entries)
+    if (p.in_registers && std::ranges::find(p.matrix->registers, number) != std::end(p.matrix->registers)) {
+      warp.owner->failure_.why = reason::register_in_flight;
+      warp.owner->failure_.other_site = &p.matrix->site;
+      fail(warp, 0, site);
+    }
+}
+
 void async_state::multiply(warp_state &warp, const product &p) {
   const tessera_cpu_matrix &matrix = *p.matrix;
   accumulator &target = accumulators_[p.accumulator];
@@ -224,6 +233,10 @@ void tessera_cpu_wgmma_commit(tessera_cpu_context *ctx) { state(ctx).async.commi
 void tessera_cpu_wgmma_wait(tessera_cpu_context *ctx, std::uint32_t pending, std::uint32_t count,
                             std::uint32_t *registers) {
   state(ctx).async.wait_wgmma(state(ctx), pending, count, registers);
+}
+
+void tessera_cpu_register_written(tessera_cpu_context *ctx, std::uint32_t number, const tessera_cpu_site *site) {
+  state(ctx).async.write_register(state(ctx), number, site);
 }
 
 void tessera_cpu_fence_async(tessera_cpu_context *ctx) { state(ctx).owner->shadow_.fence(ctx->warp); }

@@ -54,6 +54,7 @@ public:
                             std::uint64_t a_matrix, std::uint64_t b_matrix, const std::uint32_t *c,
                             std::uint32_t chained);
   void fence_registers() { registers_fenced_ = true; }
+  void write_register(warp_state &warp, std::uint32_t number, const tessera_cpu_site *site) const;
   void commit_wgmma() { products_.commit(); }
   void wait_wgmma(warp_state &warp, std::uint32_t pending, std::uint32_t count, std::uint32_t *registers);
 

@@ -24,6 +24,19 @@ inline warp_state &state(tessera_cpu_context *ctx) { return *static_cast<warp_st
   warp.owner->stop();
 }
 
+/// While it lives, a memory fault is the access's at `site`; before and behind it is the generated code's. Where the
+/// access fails nobody destroys it: the next launch begins without a site.
+class accessing {
+public:
+  accessing(const warp_state &warp, const tessera_cpu_site &site) : owner_(*warp.owner) { owner_.last_site = &site; }
+  ~accessing() { owner_.last_site = nullptr; }
+  accessing(const accessing &) = delete;
+  accessing &operator=(const accessing &) = delete;
+
+private:
+  worker &owner_;
+};
+
 /// Calls `body(lane)` for each active lane.
 template <class Body> void each_lane(std::uint64_t mask, Body body) {
   for (; mask; mask &= mask - 1)

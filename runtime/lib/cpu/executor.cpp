@@ -90,6 +90,9 @@ static std::string describe(const failure &f) {
   case reason::missing_register_fence:
     return fmt::format("warp {} starts a wgmma on registers that other instructions wrote, with no wgmma fence between",
                        f.warp);
+  case reason::register_in_flight:
+    return fmt::format("race: warp {} writes a register that its wgmma{} reads, which was not waited for", f.warp,
+                       other_place);
   case reason::unequal_halves:
     return fmt::format("{} gives a WMMA instruction another operand than lane {}, which it must repeat", thread,
                        f.lane - 16);

@@ -79,7 +79,7 @@ void tessera_cpu_shared_store(tessera_cpu_context *ctx, const tessera_cpu_access
 void tessera_cpu_global_load(tessera_cpu_context *ctx, const tessera_cpu_access *access, std::uint64_t mask,
                              const void *pointers, void *data) {
   warp_state &warp = state(ctx);
-  warp.owner->last_site = &access->site;
+  const accessing here(warp, access->site);
   std::uint32_t bytes = access->elem_bytes, lanes = access->lanes;
   each_lane(mask, [&](std::uint32_t lane) {
     const std::byte *from = global_address(warp, *access, lane, pointers);
@@ -92,7 +92,7 @@ void tessera_cpu_global_load(tessera_cpu_context *ctx, const tessera_cpu_access 
 void tessera_cpu_global_store(tessera_cpu_context *ctx, const tessera_cpu_access *access, std::uint64_t mask,
                               const void *pointers, const void *data) {
   warp_state &warp = state(ctx);
-  warp.owner->last_site = &access->site;
+  const accessing here(warp, access->site);
   std::uint32_t bytes = access->elem_bytes, lanes = access->lanes;
   each_lane(mask, [&](std::uint32_t lane) {
     std::byte *to = global_address(warp, *access, lane, pointers);

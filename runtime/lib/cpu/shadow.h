@@ -28,6 +28,7 @@ struct failure {
     source_changed,    ///< what an asynchronous copy reads was written between its start and its wait
     missing_proxy_fence,
     missing_register_fence,
+    register_in_flight, ///< a register is written that a wgmma reads until it is waited for
     unequal_halves, ///< lanes 16 to 31 of an operand of WMMA do not repeat lanes 0 to 15 (RDNA3)
     never_waited,
     assertion,

@@ -83,7 +83,7 @@ public:
     check(cu_.FuncGetAttribute(&local, local_bytes, code->function), "reading a kernel's local memory");
     kernel.registers = registers;
     if (kernel.spills < 0)
-      kernel.spills = local / 4; // tile programs use local memory for nothing else
+      kernel.spills = local; // tile programs use local memory for nothing else
     if (meta.shared_bytes > 48 * 1024)
       check(cu_.FuncSetAttribute(code->function, max_dynamic_shared, int(meta.shared_bytes)),
             "raising a kernel's shared memory");

@@ -44,8 +44,9 @@ public:
     p.max_shared_bytes = attribute(shared_per_block);
     p.shared_bytes_per_multiprocessor = attribute(shared_per_multiprocessor);
     p.registers_per_multiprocessor = attribute(registers_per_multiprocessor, attribute(registers_per_block, 0));
-    p.max_grid = {std::uint64_t(attribute(max_grid_x)), std::uint64_t(attribute(max_grid_y)),
-                  std::uint64_t(attribute(max_grid_z))};
+    // Before version 6.3 HIP says 2^31 - 1 for y and z too; gfx12 counts there with 16 bits, and the code believes it.
+    const auto of_16_bits = [&](device_attribute a) { return std::uint64_t(std::min(attribute(a), 65535)); };
+    p.max_grid = {std::uint64_t(attribute(max_grid_x)), of_16_bits(max_grid_y), of_16_bits(max_grid_z)};
     check(hip.DeviceTotalMem(&p.memory_bytes, ordinal), "looking at a HIP device");
     p.l2_bytes = std::max<std::size_t>(attribute(l2_bytes, 0), memory_side_cache(p.arch));
     p.clock_ghz = attribute(clock_khz, 0) * 1e-6;
@@ -88,7 +89,7 @@ public:
     if (kernel.registers < 0 && hip_.FuncGetAttribute(&registers, num_registers, code->function) == success)
       kernel.registers = registers;
     if (kernel.spills < 0 && hip_.FuncGetAttribute(&local, local_bytes, code->function) == success)
-      kernel.spills = local / 4; // tile programs use scratch memory for nothing else
+      kernel.spills = local; // tile programs use scratch memory for nothing else
     return code;
   }
 

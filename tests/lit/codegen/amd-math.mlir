@@ -12,6 +12,10 @@
 // RUN: tessera-translate %t/maximum.mlir --target=hip:gfx942 --emit=amdgcn | FileCheck %t/maximum.mlir
 // RUN: tessera-translate %t/fp8.mlir --target=hip:gfx90a --emit=amdgcn | FileCheck %t/fp8.mlir --check-prefix=SOFT
 // RUN: tessera-translate %t/fp8.mlir --target=hip:gfx942 --emit=amdgcn | FileCheck %t/fp8.mlir --check-prefix=FNUZ
+// RUN: sed 's/f8E4M3FN/f8E4M3FNUZ/g' %t/fp8.mlir | tessera-translate --target=hip:gfx942 --emit=amdgcn | FileCheck %t/fp8.mlir --check-prefix=OWN
+// RUN: sed 's/f8E4M3FN/f8E5M2FNUZ/g' %t/fp8.mlir | tessera-translate --target=hip:gfx942 --emit=amdgcn | FileCheck %t/fp8.mlir --check-prefix=OWN5
+// RUN: sed 's/f8E4M3FN/f8E4M3FNUZ/g' %t/fp8.mlir | tessera-translate --target=hip:gfx950 --emit=amdgcn | FileCheck %t/fp8.mlir --check-prefix=SOFT
+// RUN: sed 's/f8E4M3FN/f8E5M2FNUZ/g' %t/fp8.mlir | tessera-translate --target=hip:gfx1201 --emit=amdgcn | FileCheck %t/fp8.mlir --check-prefix=SOFT
 // RUN: tessera-translate %t/fp8.mlir --target=hip:gfx950 --emit=amdgcn | FileCheck %t/fp8.mlir --check-prefix=GFX950
 // RUN: tessera-translate %t/fp8.mlir --target=hip:gfx1201 --emit=amdgcn | FileCheck %t/fp8.mlir --check-prefix=GFX12
 // RUN: tessera-translate %t/fp8.mlir --target=hip:gfx1250 --emit=amdgcn | FileCheck %t/fp8.mlir --check-prefix=GFX1250
@@ -155,6 +159,15 @@ tt.func public @maximum(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>) {
 // FNUZ-NOT: v_cvt_pk_f32_fp8
 // FNUZ: v_cvt_pk_fp8_f32
 // FNUZ: v_cmp_{{[uo]}}_f
+// The format of its own in both directions, and nothing to put right.
+// OWN-LABEL: fp8:
+// OWN: v_cvt_pk_f32_fp8
+// OWN: v_cvt_pk_fp8_f32
+// OWN-NOT: v_cmp_{{[uo]}}_f
+// OWN: s_endpgm
+// OWN5-LABEL: fp8:
+// OWN5: v_cvt_pk_f32_bf8
+// OWN5: v_cvt_pk_bf8_f32
 // GFX950-LABEL: fp8:
 // GFX950: v_cvt_scalef32_pk_f16_fp8
 // GFX950: v_cvt_pk_fp8_f32

@@ -32,6 +32,14 @@
 // REDEFINE: %{width} = 8
 // REDEFINE: %{enc} = amd_mfma<{version = 3, warpsPerCTA = [1, 1], instrShape = [32, 32, 16], isTransposed = true}>
 // RUN: %{code} | FileCheck %s --check-prefix=I8
+// REDEFINE: %{elt} = f8E4M3FNUZ
+// REDEFINE: %{acc} = f32
+// RUN: %{code} | FileCheck %s --check-prefix=FNUZ4
+// REDEFINE: %{elt} = f8E5M2FNUZ
+// REDEFINE: %{enc} = amd_mfma<{version = 3, warpsPerCTA = [1, 1], instrShape = [16, 16, 32], isTransposed = true}>
+// RUN: %{code} | FileCheck %s --check-prefix=FNUZ5
+// REDEFINE: %{elt} = i8
+// REDEFINE: %{acc} = i32
 // REDEFINE: %{arch} = gfx90a
 // REDEFINE: %{width} = 4
 // REDEFINE: %{enc} = amd_mfma<{version = 2, warpsPerCTA = [1, 1], instrShape = [32, 32, 8], isTransposed = true}>
@@ -86,6 +94,10 @@
 // XF32-NOT: v_mfma
 // I8-COUNT-2: v_mfma_i32_32x32x16_i8
 // I8-NOT: v_mfma
+// FNUZ4-COUNT-2: v_mfma_f32_32x32x16_fp8_fp8
+// FNUZ4-NOT: v_mfma
+// FNUZ5-COUNT-4: v_mfma_f32_16x16x32_bf8_bf8
+// FNUZ5-NOT: v_mfma
 // I8OLD-COUNT-4: v_mfma_i32_32x32x8i8
 // I8OLD-NOT: v_mfma
 // F64-COUNT-32: v_mfma_f64_16x16x4f64

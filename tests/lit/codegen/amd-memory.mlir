@@ -16,6 +16,7 @@
 // RUN: tessera-translate %t/before.mlir --target=hip:gfx942 --emit=amdgcn | FileCheck %t/before.mlir --check-prefix=WRAPS
 // RUN: tessera-translate %t/before.mlir --target=hip:gfx1250 --emit=amdgcn | FileCheck %t/before.mlir --check-prefix=EXTENDS
 // RUN: tessera-translate %t/narrow.mlir --target=hip:gfx942 --emit=amdgcn | FileCheck %t/narrow.mlir
+// RUN: tessera-translate %t/nowhere.mlir --target=hip:gfx942 --emit=llir | FileCheck %t/nowhere.mlir
 // RUN: tessera-translate %t/hints.mlir --target=hip:gfx942 --emit=amdgcn | FileCheck %t/hints.mlir --check-prefix=GFX942
 // RUN: tessera-translate %t/hints.mlir --target=hip:gfx90a --emit=amdgcn | FileCheck %t/hints.mlir --check-prefix=GFX90A
 // RUN: tessera-translate %t/hints.mlir --target=hip:gfx1201 --emit=amdgcn | FileCheck %t/hints.mlir --check-prefix=GFX1201
@@ -29,7 +30,7 @@
 // LLIR: [[TID:%.*]] = tail call range(i32 0, 256) i32 @llvm.amdgcn.workitem.id.x()
 // LLIR-DAG: [[OFFSET:%.*]] = shl {{.*}}i32 [[TID]], 4
 // LLIR-DAG: [[AT:%.*]] = select i1 {{.*}}, i32 [[OFFSET]], i32 -2147483648
-// LLIR: call ptr addrspace(8) @llvm.amdgcn.make.buffer.rsrc.p8.p1(ptr addrspace(1) {{.*}}, i16 0, i64 2147483646, i32 159744)
+// LLIR: call ptr addrspace(8) @llvm.amdgcn.make.buffer.rsrc.p8.p1(ptr addrspace(1) {{.*}}, i16 0, i64 2147483647, i32 159744)
 // LLIR: call <4 x i32> @llvm.amdgcn.raw.ptr.buffer.load.v4i32(ptr addrspace(8) {{.*}}, i32 [[AT]], i32 0, i32 0)
 // LLIR: call void @llvm.amdgcn.raw.ptr.buffer.store.v4i32(<4 x i32> {{.*}}, ptr addrspace(8) {{.*}}, i32 [[AT]], i32 0, i32 0)
 // LLIR-NOT: tessera.load
@@ -68,7 +69,7 @@
 //
 // The descriptor has another shape there: 57 bits of address, 45 of size.
 // GFX1250-LABEL: masked:
-// GFX1250-DAG: 0xfc00000000000000
+// GFX1250-DAG: 0xfe00000000000000
 // GFX1250-DAG: buffer_load_b128
 tt.func public @masked(%x: !tt.ptr<f32> {tt.divisibility = 16 : i32}, %o: !tt.ptr<f32> {tt.divisibility = 16 : i32},
                        %n: i32 {tt.divisibility = 16 : i32}) {
@@ -221,6 +222,25 @@ tt.func public @narrow(%b: !tt.ptr<i8>, %h: !tt.ptr<f16>, %d: !tt.ptr<f64> {tt.d
   %vd = tt.load %pd, %even : tensor<512x!tt.ptr<f64>>
   %wd = arith.addf %vd, %vd : tensor<512xf64>
   tt.store %pd, %wd, %even : tensor<512x!tt.ptr<f64>>
+  tt.return
+}
+
+//--- nowhere.mlir
+// A mask that LLVM finds to be false: nothing is touched, not everything.
+// CHECK-LABEL: define protected amdgpu_kernel void @nowhere(
+// CHECK-NOT: buffer
+// CHECK-NOT: {{load|store}}
+// CHECK: ret void
+tt.func public @nowhere(%x: !tt.ptr<i32>, %n: i32) {
+  %i = tt.make_range {start = 0 : i32, end = 256 : i32} : tensor<256xi32>
+  %most = arith.constant dense<-1> : tensor<256xi32>
+  %ns = tt.splat %n : i32 -> tensor<256xi32>
+  %in = arith.cmpi ult, %most, %ns : tensor<256xi32>
+  %xs = tt.splat %x : !tt.ptr<i32> -> tensor<256x!tt.ptr<i32>>
+  %p = tt.addptr %xs, %i : tensor<256x!tt.ptr<i32>>, tensor<256xi32>
+  %v = tt.load %p, %in : tensor<256x!tt.ptr<i32>>
+  %w = arith.addi %v, %i : tensor<256xi32>
+  tt.store %p, %w, %in : tensor<256x!tt.ptr<i32>>
   tt.return
 }
 

@@ -4,6 +4,9 @@
 // RUN: sed 's/ELT/bf16/g; s/ACC/f32/g; s/WIDTH/2/g; s/PREC/ieee/' %t/types.mlir | tessera-translate --target=cuda:sm_80 --emit=ptx | FileCheck %s --check-prefixes=PTX74,BF16
 // RUN: sed 's/ELT/f32/g; s/ACC/f32/g; s/WIDTH/1/g; s/PREC/tf32/' %t/types.mlir | tessera-translate --target=cuda:sm_80 --emit=ptx | FileCheck %s --check-prefixes=PTX74,TF32
 // RUN: sed 's/ELT/f64/g; s/ACC/f64/g; s/WIDTH/1/g; s/PREC/ieee/' %t/types.mlir | tessera-translate --target=cuda:sm_80 --emit=ptx | FileCheck %s --check-prefixes=PTX74,F64
+// RUN: sed 's/ELT/f64/g; s/ACC/f64/g; s/WIDTH/2/g; s/PREC/ieee/' %t/types.mlir | tessera-translate --target=cuda:sm_90a --emit=ptx | FileCheck %s --check-prefix=F64-90
+// RUN: sed 's/ELT/f64/g; s/ACC/f64/g; s/WIDTH/1/g; s/PREC/ieee/' %t/types.mlir | tessera-translate --target=cuda:sm_100a --emit=ptx | FileCheck %s --check-prefix=F64
+// RUN: tessera-translate %t/rows.mlir --target=cuda:sm_90a --emit=ptx | FileCheck %t/rows.mlir
 // RUN: sed 's/ELT/i8/g; s/ACC/i32/g; s/WIDTH/4/g; s/PREC/ieee/' %t/types.mlir | tessera-translate --target=cuda:sm_80 --emit=ptx | FileCheck %s --check-prefixes=PTX74,S8
 // RUN: sed 's/ELT/f8E4M3FN/g; s/ACC/f32/g; s/WIDTH/4/g; s/PREC/ieee/' %t/types.mlir | tessera-translate --target=cuda:sm_89 --emit=ptx | FileCheck %s --check-prefixes=PTX84,E4M3
 // RUN: sed 's/ELT/f8E5M2/g; s/ACC/f32/g; s/WIDTH/4/g; s/PREC/ieee/' %t/types.mlir | tessera-translate --target=cuda:sm_90a --emit=ptx | FileCheck %s --check-prefixes=PTX84,E5M2
@@ -25,6 +28,10 @@
 // Two halves of 8 rows, in steps of 4.
 // F64-COUNT-16: mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%rd{{[0-9]+}}, %rd{{[0-9]+}}}, {%rd{{[0-9]+}}}, {%rd{{[0-9]+}}}, {%rd{{[0-9]+}}, %rd{{[0-9]+}}};
 // F64-NOT: mma.sync
+// sm_90 has one instruction for both halves, four steps deep. The accumulators of the second are the results of the first.
+// F64-90: mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 {[[D:%rd[0-9]+, %rd[0-9]+, %rd[0-9]+, %rd[0-9]+]]}, {{{(%rd[0-9]+, ){7}%rd[0-9]+}}}, {{{(%rd[0-9]+, ){3}%rd[0-9]+}}},
+// F64-90: mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 {{.*}}, {[[D]]};
+// F64-90-NOT: mma.sync
 // S8-COUNT-1: mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32
 // S8-NOT: mma.sync
 // E4M3-COUNT-1: mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32
@@ -54,6 +61,37 @@ module attributes {"ttg.num-warps" = 1 : i32, "ttg.num-ctas" = 1 : i32, "ttg.thr
     %c = tt.load %p : tensor<16x8x!tt.ptr<ACC>, #mma>
     %d = tt.dot %a, %b, %c, inputPrecision = PREC : tensor<16x32xELT, #a> * tensor<32x8xELT, #b> -> tensor<16x8xACC, #mma>
     tt.store %p, %d : tensor<16x8x!tt.ptr<ACC>, #mma>
+    tt.return
+  }
+}
+
+//--- rows.mlir
+// A tile of eight rows has no use for 16; nor has one of depth 4 for 16 (the second product).
+// CHECK-LABEL: .entry rows(
+// CHECK-COUNT-4: mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64
+// CHECK: mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64
+// CHECK-NOT: mma.sync
+#mma = #ttg.nvidia_mma<{versionMajor = 2, versionMinor = 0, warpsPerCTA = [1, 1], instrShape = [16, 8]}>
+#a = #ttg.dot_op<{opIdx = 0, parent = #mma, kWidth = 1}>
+#b = #ttg.dot_op<{opIdx = 1, parent = #mma, kWidth = 1}>
+module attributes {"ttg.num-warps" = 1 : i32, "ttg.num-ctas" = 1 : i32, "ttg.threads-per-warp" = 32 : i32} {
+  tt.func public @rows(%in: !tt.ptr<f64>, %out: !tt.ptr<f64>) {
+    %pa = tt.splat %in : !tt.ptr<f64> -> tensor<8x16x!tt.ptr<f64>, #a>
+    %pb = tt.splat %in : !tt.ptr<f64> -> tensor<16x8x!tt.ptr<f64>, #b>
+    %pc = tt.splat %out : !tt.ptr<f64> -> tensor<8x8x!tt.ptr<f64>, #mma>
+    %a = tt.load %pa : tensor<8x16x!tt.ptr<f64>, #a>
+    %b = tt.load %pb : tensor<16x8x!tt.ptr<f64>, #b>
+    %c = tt.load %pc : tensor<8x8x!tt.ptr<f64>, #mma>
+    %d = tt.dot %a, %b, %c : tensor<8x16xf64, #a> * tensor<16x8xf64, #b> -> tensor<8x8xf64, #mma>
+    tt.store %pc, %d : tensor<8x8x!tt.ptr<f64>, #mma>
+    %px = tt.splat %in : !tt.ptr<f64> -> tensor<16x4x!tt.ptr<f64>, #a>
+    %py = tt.splat %in : !tt.ptr<f64> -> tensor<4x8x!tt.ptr<f64>, #b>
+    %pz = tt.splat %out : !tt.ptr<f64> -> tensor<16x8x!tt.ptr<f64>, #mma>
+    %x = tt.load %px : tensor<16x4x!tt.ptr<f64>, #a>
+    %y = tt.load %py : tensor<4x8x!tt.ptr<f64>, #b>
+    %z = tt.load %pz : tensor<16x8x!tt.ptr<f64>, #mma>
+    %e = tt.dot %x, %y, %z : tensor<16x4xf64, #a> * tensor<4x8xf64, #b> -> tensor<16x8xf64, #mma>
+    tt.store %pz, %e : tensor<16x8x!tt.ptr<f64>, #mma>
     tt.return
   }
 }

@@ -9,10 +9,12 @@
 // RUN: tessera-translate %t/descriptors.mlir --target=cuda:sm_90a --emit=llir | FileCheck %t/descriptors.mlir
 // RUN: tessera-translate %t/registers.mlir --target=cuda:sm_90a --emit=ptx | FileCheck %t/registers.mlir
 // RUN: tessera-translate %t/partial.mlir --target=cuda:sm_90a --emit=ptx | FileCheck %t/partial.mlir
+// RUN: tessera-translate %t/behind.mlir --target=cuda:sm_90a --emit=ptx | FileCheck %t/behind.mlir
 // RUN: not tessera-translate %t/unreadable.mlir --target=cuda:sm_90a 2>&1 | FileCheck %t/unreadable.mlir
 // RUN: tessera-translate %t/turns.mlir --target=cuda:sm_90a --emit=ptx | FileCheck %t/turns.mlir
 // RUN: not tessera-translate %t/unfinished.mlir --target=cuda:sm_90a --emit=ptx 2>&1 | FileCheck %t/unfinished.mlir
-// RUN: not tessera-translate %t/unfinished.mlir --target=cpu:emulate=sm_90a 2>&1 | FileCheck %t/unfinished.mlir
+// RUN: tessera-translate %t/unfinished.mlir --target=cpu:emulate=sm_90a --emit=llir | FileCheck %t/unfinished.mlir --check-prefix=EMULATED
+// RUN: tessera-translate %t/slices.mlir --target=cuda:sm_90a --emit=ptx | FileCheck %t/slices.mlir
 
 // 64 x 64 by 64 x 64 a group; the first instruction does not add: c is zero.
 // ALL: .version 8.0
@@ -132,6 +134,34 @@ module attributes {"ttg.num-warps" = 4 : i32, "ttg.num-ctas" = 1 : i32, "ttg.thr
   }
 }
 
+//--- behind.mlir
+// A sum in flight, here behind a wait that leaves it there, must be complete before: additions read it.
+// CHECK-LABEL: .entry behind(
+// CHECK-COUNT-4: wgmma.mma_async
+// CHECK: wgmma.commit_group.sync.aligned;
+// CHECK-NOT: wgmma.mma_async
+// CHECK: wgmma.wait_group.sync.aligned 0;
+// CHECK-COUNT-2: wgmma.mma_async
+// CHECK: wgmma.wait_group.sync.aligned 0;
+// CHECK: add.f32
+#mma = #ttg.nvidia_mma<{versionMajor = 3, versionMinor = 0, warpsPerCTA = [4, 1], instrShape = [16, 8, 32]}>
+#shared = #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 8}>
+#sharedB = #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = true, elementBitWidth = 8}>
+#smem = #ttg.shared_memory
+module attributes {"ttg.num-warps" = 4 : i32, "ttg.num-ctas" = 1 : i32, "ttg.threads-per-warp" = 32 : i32} {
+  tt.func public @behind(%out: !tt.ptr<f32>) {
+    %a = ttg.local_alloc : () -> !ttg.memdesc<64x128xf8E4M3FN, #shared, #smem, mutable>
+    %b = ttg.local_alloc : () -> !ttg.memdesc<128x8xf8E4M3FN, #sharedB, #smem, mutable>
+    %p = tt.splat %out : !tt.ptr<f32> -> tensor<64x8x!tt.ptr<f32>, #mma>
+    %c = tt.load %p : tensor<64x8x!tt.ptr<f32>, #mma>
+    %d = ttng.warp_group_dot %a, %b, %c {isAsync = true} : !ttg.memdesc<64x128xf8E4M3FN, #shared, #smem, mutable> * !ttg.memdesc<128x8xf8E4M3FN, #sharedB, #smem, mutable> -> tensor<64x8xf32, #mma>
+    %w = ttng.warp_group_dot_wait %d {pendings = 1 : i32} : tensor<64x8xf32, #mma>
+    %e = ttng.warp_group_dot %a, %b, %w {maxNumImpreciseAcc = 64 : i32} : !ttg.memdesc<64x128xf8E4M3FN, #shared, #smem, mutable> * !ttg.memdesc<128x8xf8E4M3FN, #sharedB, #smem, mutable> -> tensor<64x8xf32, #mma>
+    tt.store %p, %e : tensor<64x8x!tt.ptr<f32>, #mma>
+    tt.return
+  }
+}
+
 //--- unreadable.mlir
 // wgmma knows no other permutation than its own.
 // CHECK: unreadable.mlir:[[#@LINE+10]]:10: codegen error: 'ttng.warp_group_dot' op has an operand in shared memory in a form that the warp group cannot read
@@ -178,8 +208,12 @@ module attributes {"ttg.num-warps" = 4 : i32, "ttg.num-ctas" = 1 : i32, "ttg.thr
 }
 
 //--- unfinished.mlir
-// The registers of a product in flight are written to by the next trip's loads.
-// CHECK: with A in registers is left unfinished at the end of a loop's trip: wait for it before
+// The registers of a product in flight are written to by the next trip's loads. Emulated, it is reported when it happens.
+// CHECK: with A in registers is left unfinished where these are written again: wait for it before
+// EMULATED: br label %[[LOOP:.*]]
+// EMULATED: call void @tessera_cpu_shared_load
+// EMULATED: call void @tessera_cpu_register_written(ptr %ctx, i32 1, ptr {{.*}}@site
+// EMULATED: call i32 @tessera_cpu_wgmma_start
 #mma = #ttg.nvidia_mma<{versionMajor = 3, versionMinor = 0, warpsPerCTA = [4, 1], instrShape = [16, 64, 8]}>
 #a = #ttg.dot_op<{opIdx = 0, parent = #mma, kWidth = 1}>
 #columns = #ttg.swizzled_shared<{vec = 8, perPhase = 1, maxPhase = 4, order = [0, 1]}>
@@ -201,6 +235,57 @@ module attributes {"ttg.num-warps" = 4 : i32, "ttg.num-ctas" = 1 : i32, "ttg.thr
     %e = ttng.warp_group_dot_wait %sum {pendings = 0 : i32} : tensor<128x64xf32, #mma>
     %p = tt.splat %out : !tt.ptr<f32> -> tensor<128x64x!tt.ptr<f32>, #mma>
     tt.store %p, %e : tensor<128x64x!tt.ptr<f32>, #mma>
+    tt.return
+  }
+}
+
+//--- slices.mlir
+// A slice's registers are loaded when the product is done that read them in the trip before, and its own is started while
+// the other slice's is in flight.
+// CHECK: wgmma.wait_group.sync.aligned 1;
+// CHECK-NOT: wgmma
+// CHECK-COUNT-8: ld.shared.b32
+// CHECK-NOT: ld.shared
+// CHECK: wgmma.fence
+// CHECK-COUNT-2: wgmma.mma_async{{.*}}m64n64k8
+// CHECK-NOT: wgmma.wait_group
+// CHECK: wgmma.commit_group
+// CHECK: wgmma.wait_group.sync.aligned 1;
+// CHECK-NOT: wgmma
+// CHECK-COUNT-8: ld.shared.b32
+// CHECK-NOT: ld.shared
+// CHECK: wgmma.fence
+// CHECK-COUNT-2: wgmma.mma_async{{.*}}m64n64k8
+// CHECK: wgmma.commit_group
+// CHECK: wgmma.wait_group.sync.aligned 0;
+#mma = #ttg.nvidia_mma<{versionMajor = 3, versionMinor = 0, warpsPerCTA = [4, 1], instrShape = [16, 64, 8]}>
+#a = #ttg.dot_op<{opIdx = 0, parent = #mma, kWidth = 1}>
+#columns = #ttg.swizzled_shared<{vec = 8, perPhase = 1, maxPhase = 4, order = [0, 1]}>
+#shared = #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = true, elementBitWidth = 32}>
+#smem = #ttg.shared_memory
+module attributes {"ttg.num-warps" = 4 : i32, "ttg.num-ctas" = 1 : i32, "ttg.threads-per-warp" = 32 : i32} {
+  tt.func public @slices(%out: !tt.ptr<f32>, %n: i32) {
+    %c0 = arith.constant 0 : i32
+    %c1 = arith.constant 1 : i32
+    %as = ttg.local_alloc : () -> !ttg.memdesc<64x32xf32, #columns, #smem, mutable>
+    %bs = ttg.local_alloc : () -> !ttg.memdesc<32x64xf32, #shared, #smem, mutable>
+    %zero = arith.constant dense<0.0> : tensor<64x64xf32, #mma>
+    %sum = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> (tensor<64x64xf32, #mma>) : i32 {
+      %w0 = ttng.warp_group_dot_wait %acc {pendings = 1 : i32} : tensor<64x64xf32, #mma>
+      %as0 = ttg.memdesc_subslice %as[0, 0] : !ttg.memdesc<64x32xf32, #columns, #smem, mutable> -> !ttg.memdesc<64x16xf32, #columns, #smem, mutable, 64x32>
+      %bs0 = ttg.memdesc_subslice %bs[0, 0] : !ttg.memdesc<32x64xf32, #shared, #smem, mutable> -> !ttg.memdesc<16x64xf32, #shared, #smem, mutable, 32x64>
+      %a0 = ttg.local_load %as0 : !ttg.memdesc<64x16xf32, #columns, #smem, mutable, 64x32> -> tensor<64x16xf32, #a>
+      %d0 = ttng.warp_group_dot %a0, %bs0, %w0 {inputPrecision = 0 : i32, isAsync = true} : tensor<64x16xf32, #a> * !ttg.memdesc<16x64xf32, #shared, #smem, mutable, 32x64> -> tensor<64x64xf32, #mma>
+      %w1 = ttng.warp_group_dot_wait %d0 {pendings = 1 : i32} : tensor<64x64xf32, #mma>
+      %as1 = ttg.memdesc_subslice %as[0, 16] : !ttg.memdesc<64x32xf32, #columns, #smem, mutable> -> !ttg.memdesc<64x16xf32, #columns, #smem, mutable, 64x32>
+      %bs1 = ttg.memdesc_subslice %bs[16, 0] : !ttg.memdesc<32x64xf32, #shared, #smem, mutable> -> !ttg.memdesc<16x64xf32, #shared, #smem, mutable, 32x64>
+      %a1 = ttg.local_load %as1 : !ttg.memdesc<64x16xf32, #columns, #smem, mutable, 64x32> -> tensor<64x16xf32, #a>
+      %d1 = ttng.warp_group_dot %a1, %bs1, %w1 {inputPrecision = 0 : i32, isAsync = true} : tensor<64x16xf32, #a> * !ttg.memdesc<16x64xf32, #shared, #smem, mutable, 32x64> -> tensor<64x64xf32, #mma>
+      scf.yield %d1 : tensor<64x64xf32, #mma>
+    }
+    %e = ttng.warp_group_dot_wait %sum {pendings = 0 : i32} : tensor<64x64xf32, #mma>
+    %p = tt.splat %out : !tt.ptr<f32> -> tensor<64x64x!tt.ptr<f32>, #mma>
+    tt.store %p, %e : tensor<64x64x!tt.ptr<f32>, #mma>
     tt.return
   }
 }

@@ -96,6 +96,43 @@ tt.func @chain(%a: tensor<128x64xf16, #b>, %b: tensor<64x64xf16, #b>, %v: tensor
 
 // -----
 
+// f64 in tiles of at least 8 x 8 x 4: one element a lane along k. Two where it is computed by sm_80, or of another product.
+// CHECK: #[[$MMA:.*]] = #ttg.nvidia_mma<{versionMajor = 2, versionMinor = 0, warpsPerCTA = [2, 2], instrShape = [16, 8]}>
+// CHECK: #[[$FLAT:.*]] = #ttg.nvidia_mma<{versionMajor = 2, versionMinor = 0, warpsPerCTA = [1, 4], instrShape = [16, 8]}>
+// CHECK-LABEL: @double
+// CHECK: tt.dot {{.*}} : tensor<64x16xf64, #ttg.dot_op<{opIdx = 0, parent = #[[$MMA]], kWidth = 1}>> * tensor<16x64xf64, #ttg.dot_op<{opIdx = 1, parent = #[[$MMA]], kWidth = 1}>> -> tensor<64x64xf64, #[[$MMA]]>
+// CHECK: tt.dot {{.*}} : tensor<8x4xf64, #ttg.dot_op<{opIdx = 0, parent = #[[$FLAT]], kWidth = 1}>> * tensor<4x64xf64, {{.*}}kWidth = 1}>> -> tensor<8x64xf64, #[[$FLAT]]>
+// CHECK-LABEL: @double_chain
+// CHECK: tt.dot {{.*}}kWidth = 1}>> -> tensor<64x64xf64, #[[$ROWS:.*]]>
+// CHECK: tt.dot {{.*}}kWidth = 2}>> -> tensor<64x64xf64, #[[$ROWS]]>
+#b = #ttg.blocked<{sizePerThread = [1, 2], threadsPerWarp = [4, 8], warpsPerCTA = [4, 1], order = [1, 0]}>
+module attributes {"ttg.num-warps" = 4 : i32, "ttg.threads-per-warp" = 32 : i32, ttg.target = "cuda:90"} {
+tt.func @double(%a: tensor<64x16xf64, #b>, %b: tensor<16x64xf64, #b>, %c: tensor<64x64xf64, #b>, %x: tensor<8x4xf64, #b>, %y: tensor<4x64xf64, #b>, %z: tensor<8x64xf64, #b>) -> (tensor<64x64xf64, #b>, tensor<8x64xf64, #b>) {
+  %d = tt.dot %a, %b, %c : tensor<64x16xf64, #b> * tensor<16x64xf64, #b> -> tensor<64x64xf64, #b>
+  %e = tt.dot %x, %y, %z : tensor<8x4xf64, #b> * tensor<4x64xf64, #b> -> tensor<8x64xf64, #b>
+  tt.return %d, %e : tensor<64x64xf64, #b>, tensor<8x64xf64, #b>
+}
+tt.func @double_chain(%a: tensor<64x64xf64, #b>, %c: tensor<64x64xf64, #b>) -> tensor<64x64xf64, #b> {
+  %d = tt.dot %a, %a, %c : tensor<64x64xf64, #b> * tensor<64x64xf64, #b> -> tensor<64x64xf64, #b>
+  %e = tt.dot %d, %a, %c : tensor<64x64xf64, #b> * tensor<64x64xf64, #b> -> tensor<64x64xf64, #b>
+  tt.return %e : tensor<64x64xf64, #b>
+}
+}
+
+// -----
+
+// CHECK-LABEL: @double_ampere
+// CHECK: tt.dot {{.*}} : tensor<64x16xf64, #ttg.dot_op<{opIdx = 0, parent = #{{.*}}, kWidth = 2}>>
+#b = #ttg.blocked<{sizePerThread = [1, 2], threadsPerWarp = [4, 8], warpsPerCTA = [4, 1], order = [1, 0]}>
+module attributes {"ttg.num-warps" = 4 : i32, "ttg.threads-per-warp" = 32 : i32, ttg.target = "cuda:80"} {
+tt.func @double_ampere(%a: tensor<64x16xf64, #b>, %b: tensor<16x64xf64, #b>, %c: tensor<64x64xf64, #b>) -> tensor<64x64xf64, #b> {
+  %d = tt.dot %a, %b, %c : tensor<64x16xf64, #b> * tensor<16x64xf64, #b> -> tensor<64x64xf64, #b>
+  tt.return %d : tensor<64x64xf64, #b>
+}
+}
+
+// -----
+
 // No instruction: every thread multiplies and adds its own 4x4 results.
 // CHECK: #[[$ACC:.*]] = #ttg.blocked<{sizePerThread = [4, 4], threadsPerWarp = [4, 16], warpsPerCTA = [4, 1], order = [1, 0]}>
 // CHECK-LABEL: @multiply_add

@@ -78,6 +78,41 @@ tt.func @reductions(%v: tensor<1024xf32, #b>) -> (f32, f32, f32) {
 
 // -----
 
+// It shares its bytes where the target would rather have barriers; what lives at the same time lies apart there, too.
+#b = #ttg.blocked<{sizePerThread = [4], threadsPerWarp = [64], warpsPerCTA = [4], order = [0]}>
+#sh = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0]}>
+#smem = #ttg.shared_memory
+// CHECK: module attributes {{.*}}ttg.shared = 4112 : i32
+module attributes {"ttg.num-warps" = 4 : i32, "ttg.threads-per-warp" = 64 : i32, ttg.target = "hip:gfx942"} {
+// CHECK-LABEL: @shared_scratch
+// CHECK: ttg.local_alloc {{.*}}allocation.offset = 0 : i32
+// CHECK: {allocation.offset = 4096 : i32} : (tensor<1024xf32
+// CHECK: {allocation.offset = 4096 : i32} : (tensor<1024xf32
+// CHECK: {allocation.offset = 0 : i32} : (tensor<1024xf32
+tt.func @shared_scratch(%v: tensor<1024xf32, #b>) -> (f32, f32, f32, tensor<1024xf32, #b>) {
+  %a = ttg.local_alloc %v : (tensor<1024xf32, #b>) -> !ttg.memdesc<1024xf32, #sh, #smem>
+  %r = "tt.reduce"(%v) <{axis = 0 : i32}> ({
+  ^bb0(%x: f32, %y: f32):
+    %z = arith.addf %x, %y : f32
+    tt.reduce.return %z : f32
+  }) : (tensor<1024xf32, #b>) -> f32
+  %s = "tt.reduce"(%v) <{axis = 0 : i32}> ({
+  ^bb0(%x: f32, %y: f32):
+    %z = arith.mulf %x, %y : f32
+    tt.reduce.return %z : f32
+  }) : (tensor<1024xf32, #b>) -> f32
+  %l = ttg.local_load %a : !ttg.memdesc<1024xf32, #sh, #smem> -> tensor<1024xf32, #b>
+  %t = "tt.reduce"(%l) <{axis = 0 : i32}> ({
+  ^bb0(%x: f32, %y: f32):
+    %z = arith.maxnumf %x, %y : f32
+    tt.reduce.return %z : f32
+  }) : (tensor<1024xf32, #b>) -> f32
+  tt.return %r, %s, %t, %l : f32, f32, f32, tensor<1024xf32, #b>
+}
+}
+
+// -----
+
 // A conversion that would not fit takes more passes; only as many as it must. One that fits keeps its scratch.
 #rows = #ttg.blocked<{sizePerThread = [1, 4], threadsPerWarp = [1, 32], warpsPerCTA = [4, 1], order = [1, 0]}>
 #columns = #ttg.blocked<{sizePerThread = [4, 1], threadsPerWarp = [16, 2], warpsPerCTA = [1, 4], order = [0, 1]}>

@@ -16,13 +16,14 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
 // The prologue: first iteration, if there is one.
 // CHECK: %[[ANY:.*]] = arith.cmpi sgt, %[[N:.*]], %c0_i32
 // CHECK: %[[S0:.*]] = ttg.memdesc_index %[[R0]][%c0_i32]
-// CHECK: %[[ALL:.*]] = tt.splat %[[ANY]]
+// CHECK: %[[ALL:.*]] = tt.splat %[[ANY]] : i1
 // CHECK: %[[T0:.*]] = ttg.async_copy_global_to_local %[[A]], %[[S0]] mask %[[ALL]]
 // CHECK: %[[BOTH:.*]] = arith.andi %{{.*}}, %{{.*}} : tensor<32x32xi1
 // CHECK: %[[T1:.*]] = ttg.async_copy_global_to_local %{{.*}} mask %[[BOTH]]
 // CHECK: ttg.async_commit_group tokens %[[T0]], %[[T1]]
-// CHECK: arith.cmpi sgt, %[[N]], %c1_i32
+// CHECK: %[[TWO:.*]] = arith.cmpi sgt, %[[N]], %c1_i32
 // CHECK: ttg.memdesc_index %[[R0]][%c1_i32]
+// CHECK: tt.splat %[[TWO]] {loop.trip_exists}
 // CHECK: async_copy
 // CHECK: async_copy
 // CHECK: ttg.async_commit_group
@@ -36,7 +37,8 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
 // CHECK-DAG: %[[FREE:.*]] = ttg.memdesc_index %[[R0]][%[[NEXT]]]
 // One group, of the next iteration, may still be under way.
 // CHECK: ttg.async_wait {num = 1 : i32}
-// CHECK: tt.splat %[[MORE]]
+// What is copied for a trip that does not exist is read by nobody.
+// CHECK: tt.splat %[[MORE]] {loop.trip_exists}
 // CHECK: ttg.async_copy_global_to_local %[[A]], %[[FREE]]
 // CHECK: ttg.async_copy_global_to_local
 // CHECK: ttg.async_commit_group
@@ -61,6 +63,30 @@ tt.func public @copies(%a: tensor<32x32x!tt.ptr<f32>, #row>, %b: tensor<32x32x!t
     %yt = ttg.memdesc_trans %ys {loop.stage = 2 : i32, loop.cluster = 2 : i32, order = array<i32: 1, 0>} : !ttg.memdesc<32x32xf32, #shared, #smem> -> !ttg.memdesc<32x32xf32, #sharedT, #smem>
     %d = ttg.local_dot %xs, %yt, %acc {loop.stage = 2 : i32, loop.cluster = 2 : i32} : !ttg.memdesc<32x32xf32, #shared, #smem> * !ttg.memdesc<32x32xf32, #sharedT, #smem>, tensor<32x32xf32, #row> -> tensor<32x32xf32, #row>
     %s = arith.addf %x, %d {loop.stage = 2 : i32, loop.cluster = 2 : i32} : tensor<32x32xf32, #row>
+    scf.yield %s : tensor<32x32xf32, #row>
+  }
+  tt.return %r : tensor<32x32xf32, #row>
+}
+
+// A buffer that is read in an early stage is read for trips that do not exist as well: there must be zeros.
+// CHECK-LABEL: @read_early
+// CHECK-NOT: loop.trip_exists
+// CHECK: scf.for
+// CHECK: ttg.async_copy_global_to_local
+// CHECK: ttg.local_load
+// CHECK-NOT: loop.trip_exists
+// CHECK: scf.yield
+tt.func public @read_early(%a: tensor<32x32x!tt.ptr<f32>, #row>, %n: i32) -> tensor<32x32xf32, #row> {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant dense<0.0> : tensor<32x32xf32, #row>
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> (tensor<32x32xf32, #row>) : i32 {
+    %x = tt.load %a {loop.stage = 0 : i32, loop.cluster = 1 : i32} : tensor<32x32x!tt.ptr<f32>, #row>
+    %xs = ttg.local_alloc %x {loop.stage = 2 : i32, loop.cluster = 2 : i32} : (tensor<32x32xf32, #row>) -> !ttg.memdesc<32x32xf32, #shared, #smem>
+    %y = math.exp2 %x {loop.stage = 1 : i32, loop.cluster = 2 : i32} : tensor<32x32xf32, #row>
+    %xt = ttg.memdesc_trans %xs {loop.stage = 2 : i32, loop.cluster = 2 : i32, order = array<i32: 1, 0>} : !ttg.memdesc<32x32xf32, #shared, #smem> -> !ttg.memdesc<32x32xf32, #sharedT, #smem>
+    %d = ttg.local_dot %xs, %xt, %acc {loop.stage = 2 : i32, loop.cluster = 2 : i32} : !ttg.memdesc<32x32xf32, #shared, #smem> * !ttg.memdesc<32x32xf32, #sharedT, #smem>, tensor<32x32xf32, #row> -> tensor<32x32xf32, #row>
+    %s = arith.addf %y, %d {loop.stage = 2 : i32, loop.cluster = 2 : i32} : tensor<32x32xf32, #row>
     scf.yield %s : tensor<32x32xf32, #row>
   }
   tt.return %r : tensor<32x32xf32, #row>

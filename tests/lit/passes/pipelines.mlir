@@ -1,7 +1,21 @@
 // The whole way, as the compiler goes it: no conversion, no barrier but those inside of the reductions, 128-bit accesses.
 // RUN: tessera-opt %s -ttir-pipeline -ttgir-pipeline="num-warps=4 threads-per-warp=32 target=cuda:90" | FileCheck %s
 // RUN: tessera-opt %s -ttir-pipeline -ttgir-pipeline="num-warps=16 threads-per-warp=8 target=cpu wide-lanes=true" | FileCheck %s --check-prefix=CPU
+// RUN: tessera-opt %s -ttir-pipeline -ttgir-pipeline="num-warps=4 threads-per-warp=64 target=hip:gfx942" | FileCheck %s --check-prefix=AMD
+// RUN: tessera-opt %s -ttir-pipeline -ttgir-pipeline="num-warps=4 threads-per-warp=32 target=hip:gfx1100" | FileCheck %s --check-prefix=AMD
 
+// On AMD both reductions have the same scratch, and a barrier before each of them.
+// AMD: ttg.shared = 16 : i32
+// AMD-LABEL: @softmax
+// AMD: scf.for
+// AMD: ttg.barrier local
+// AMD: tt.reduce
+// AMD: allocation.offset = 0 : i32
+// AMD: ttg.barrier local
+// AMD: tt.reduce
+// AMD: allocation.offset = 0 : i32
+// AMD-NOT: ttg.barrier
+// AMD: tt.return
 // CHECK: #[[$B:.*]] = #ttg.blocked<{sizePerThread = [4], threadsPerWarp = [32], warpsPerCTA = [4], order = [0]}>
 // CHECK: ttg.shared = 32 : i32
 // CHECK-LABEL: @softmax

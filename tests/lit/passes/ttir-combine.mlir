@@ -99,3 +99,64 @@ tt.func @add_of_dot(%a: tensor<16x16xf16>, %s: tensor<16x16xf32>, %x: tensor<16x
   %5 = arith.addf %4, %s : tensor<16x16xf32>
   tt.return %1, %3, %5 : tensor<16x16xf32>, tensor<16x16xi32>, tensor<16x16xf32>
 }
+
+// The mean is left out where the load put zeros: a select for each mask, not for each element.
+// CHECK-LABEL: @masked_difference
+// CHECK: %[[V:.*]] = arith.extf
+// CHECK: %[[M:.*]] = tt.splat %arg2
+// CHECK: %[[S:.*]] = arith.select %arg1, %[[M]], %[[ZERO:.*]] : tensor<64xi1>, tensor<64xf32>
+// CHECK: %[[D:.*]] = arith.subf %[[V]], %[[S]]
+// CHECK: tt.return %[[D]]
+tt.func @masked_difference(%p: tensor<64x!tt.ptr<f16>>, %m: tensor<64xi1>, %mean: f32) -> tensor<64xf32> {
+  %zero = arith.constant dense<0.0> : tensor<64xf16>
+  %none = arith.constant dense<0.0> : tensor<64xf32>
+  %h = tt.load %p, %m, %zero : tensor<64x!tt.ptr<f16>>
+  %v = arith.extf %h : tensor<64xf16> to tensor<64xf32>
+  %s = tt.splat %mean : f32 -> tensor<64xf32>
+  %d = arith.subf %v, %s : tensor<64xf32>
+  %r = arith.select %m, %d, %none : tensor<64xi1>, tensor<64xf32>
+  tt.return %r : tensor<64xf32>
+}
+
+// From the other side, of a broadcast, and without `other`, which means zero.
+// CHECK-LABEL: @masked_sum
+// CHECK: %[[S:.*]] = arith.select %arg1, %{{.*}}, %{{.*}} : tensor<4x64xi1>
+// CHECK: arith.addf %[[S]], %{{.*}}
+tt.func @masked_sum(%p: tensor<4x64x!tt.ptr<f32>>, %m: tensor<4x64xi1>, %row: tensor<4x1xf32>) -> tensor<4x64xf32> {
+  %none = arith.constant dense<0.0> : tensor<4x64xf32>
+  %v = tt.load %p, %m : tensor<4x64x!tt.ptr<f32>>
+  %s = tt.broadcast %row : tensor<4x1xf32> -> tensor<4x64xf32>
+  %d = arith.addf %s, %v : tensor<4x64xf32>
+  %r = arith.select %m, %d, %none : tensor<4x64xi1>, tensor<4x64xf32>
+  tt.return %r : tensor<4x64xf32>
+}
+
+// What is under the mask is not zero, -0 is not what the sum of zeros gives, and the sum itself is used: all stay.
+// CHECK-LABEL: @masked_difference_not
+// CHECK: arith.subf
+// CHECK: arith.select
+// CHECK: arith.subf
+// CHECK: arith.select
+// CHECK: arith.subf
+// CHECK: arith.select
+// CHECK: arith.subf
+// CHECK: arith.select
+tt.func @masked_difference_not(%p: tensor<64x!tt.ptr<f32>>, %m: tensor<64xi1>, %n: tensor<64xi1>, %mean: f32)
+    -> (tensor<64xf32>, tensor<64xf32>, tensor<64xf32>, tensor<64xf32>, tensor<64xf32>) {
+  %one = arith.constant dense<1.0> : tensor<64xf32>
+  %none = arith.constant dense<0.0> : tensor<64xf32>
+  %minus = arith.constant dense<-0.0> : tensor<64xf32>
+  %s = tt.splat %mean : f32 -> tensor<64xf32>
+  %v1 = tt.load %p, %m, %one : tensor<64x!tt.ptr<f32>>
+  %d1 = arith.subf %v1, %s : tensor<64xf32>
+  %r1 = arith.select %m, %d1, %none : tensor<64xi1>, tensor<64xf32>
+  %v2 = tt.load %p, %n : tensor<64x!tt.ptr<f32>>
+  %d2 = arith.subf %v2, %s : tensor<64xf32>
+  %r2 = arith.select %m, %d2, %none : tensor<64xi1>, tensor<64xf32>
+  %v3 = tt.load %p, %m : tensor<64x!tt.ptr<f32>>
+  %d3 = arith.subf %v3, %s : tensor<64xf32>
+  %r3 = arith.select %m, %d3, %minus : tensor<64xi1>, tensor<64xf32>
+  %d4 = arith.subf %s, %v3 : tensor<64xf32>
+  %r4 = arith.select %m, %d4, %none : tensor<64xi1>, tensor<64xf32>
+  tt.return %r1, %r2, %r3, %r4, %d4 : tensor<64xf32>, tensor<64xf32>, tensor<64xf32>, tensor<64xf32>, tensor<64xf32>
+}

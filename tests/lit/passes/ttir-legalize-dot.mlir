@@ -48,15 +48,25 @@ tt.func @short_k(%a: tensor<64x4xf16>, %bp: tensor<64x4x!tt.ptr<f16>>, %c: tenso
 
 // -----
 
+// Eight rows are enough for f64.
+// CHECK-LABEL: @double
+// CHECK: tt.dot {{.*}} : tensor<8x4xf64> * tensor<4x16xf64> -> tensor<8x16xf64>
+tt.func @double(%a: tensor<2x4xf64>, %b: tensor<4x16xf64>, %c: tensor<2x16xf64>) -> tensor<2x16xf64> {
+  %d = tt.dot %a, %b, %c : tensor<2x4xf64> * tensor<4x16xf64> -> tensor<2x16xf64>
+  tt.return %d : tensor<2x16xf64>
+}
+
+// -----
+
 // 128 times the work for a single number: left to multiply-add. So is what has no instruction.
 // CHECK-LABEL: @not_worth_it
 // CHECK: tt.dot %arg0, %arg1, %arg2 : tensor<1x16xf16>
-// CHECK: tt.dot %arg3, %arg4, %arg5 : tensor<2x2xf64>
-tt.func @not_worth_it(%a: tensor<1x16xf16>, %b: tensor<16x1xf16>, %c: tensor<1x1xf32>, %x: tensor<2x2xf64>,
-                      %y: tensor<2x2xf64>, %z: tensor<2x2xf64>) -> (tensor<1x1xf32>, tensor<2x2xf64>) {
+// CHECK: tt.dot %arg3, %arg4, %arg5 : tensor<2x2xf32>
+tt.func @not_worth_it(%a: tensor<1x16xf16>, %b: tensor<16x1xf16>, %c: tensor<1x1xf32>, %x: tensor<2x2xf32>,
+                      %y: tensor<2x2xf32>, %z: tensor<2x2xf32>) -> (tensor<1x1xf32>, tensor<2x2xf32>) {
   %d = tt.dot %a, %b, %c : tensor<1x16xf16> * tensor<16x1xf16> -> tensor<1x1xf32>
-  %e = tt.dot %x, %y, %z : tensor<2x2xf64> * tensor<2x2xf64> -> tensor<2x2xf64>
-  tt.return %d, %e : tensor<1x1xf32>, tensor<2x2xf64>
+  %e = tt.dot %x, %y, %z : tensor<2x2xf32> * tensor<2x2xf32> -> tensor<2x2xf32>
+  tt.return %d, %e : tensor<1x1xf32>, tensor<2x2xf32>
 }
 
 // -----
@@ -85,6 +95,18 @@ tt.func @three_products(%a: tensor<32x32xf32>, %b: tensor<32x32xf32>, %c: tensor
 // SM90-NEXT: tt.dot %arg0, %arg1, %arg2
 tt.func @fp8(%a: tensor<32x32xf8E4M3FN>, %b: tensor<32x32xf8E5M2>, %c: tensor<32x32xf32>) -> tensor<32x32xf32> {
   %d = tt.dot %a, %b, %c : tensor<32x32xf8E4M3FN> * tensor<32x32xf8E5M2> -> tensor<32x32xf32>
+  tt.return %d : tensor<32x32xf32>
+}
+
+// -----
+
+// Of the fnuz kind f16 holds all, too.
+// SM90-LABEL: @fnuz
+// SM90: %[[A:.*]] = tt.fp_to_fp %arg0 : tensor<32x32xf8E4M3FNUZ> -> tensor<32x32xf16>
+// SM90: %[[B:.*]] = tt.fp_to_fp %arg1 : tensor<32x32xf8E4M3FN> -> tensor<32x32xf16>
+// SM90: tt.dot %[[A]], %[[B]], %arg2
+tt.func @fnuz(%a: tensor<32x32xf8E4M3FNUZ>, %b: tensor<32x32xf8E4M3FN>, %c: tensor<32x32xf32>) -> tensor<32x32xf32> {
+  %d = tt.dot %a, %b, %c : tensor<32x32xf8E4M3FNUZ> * tensor<32x32xf8E4M3FN> -> tensor<32x32xf32>
   tt.return %d : tensor<32x32xf32>
 }
 

@@ -190,3 +190,25 @@ tt.func @small_floats() -> (f8E4M3FN, f8E5M2, tensor<8xf8E4M3FN>, f8E4M3FN, f8E5
   %6 = tt.fp_to_fp %g, rounding = rtne : f32 -> f8E4M3FN
   tt.return %0, %1, %2, %3, %4, %5, %6 : f8E4M3FN, f8E5M2, tensor<8xf8E4M3FN>, f8E4M3FN, f8E5M2, f16, f8E4M3FN
 }
+
+// CHECK-LABEL: @without_minus_zero
+tt.func @without_minus_zero() -> (f8E4M3FNUZ, f8E5M2FNUZ, f8E4M3FNUZ, f8E5M2FNUZ, f8E4M3FNUZ) {
+  // What is too large is the largest number, too; what is too small is zero without a sign, and NaN has one code.
+  // CHECK-DAG: %[[A:.*]] = arith.constant -2.400000e+02 : f8E4M3FNUZ
+  // CHECK-DAG: %[[B:.*]] = arith.constant 5.734400e+04 : f8E5M2FNUZ
+  // CHECK-DAG: %[[C:.*]] = arith.constant 0.000000e+00 : f8E4M3FNUZ
+  // CHECK-DAG: %[[D:.*]] = arith.constant 0x80 : f8E5M2FNUZ
+  // CHECK-DAG: %[[E:.*]] = arith.constant 2.400000e+02 : f8E4M3FNUZ
+  // CHECK: tt.return %[[A]], %[[B]], %[[C]], %[[D]], %[[E]]
+  %a = arith.constant -1.0e6 : f32
+  %0 = tt.fp_to_fp %a, rounding = rtne : f32 -> f8E4M3FNUZ
+  %b = arith.constant 0x7F800000 : f32
+  %1 = tt.fp_to_fp %b, rounding = rtne : f32 -> f8E5M2FNUZ
+  %c = arith.constant -1.0e-6 : f32
+  %2 = tt.fp_to_fp %c, rounding = rtne : f32 -> f8E4M3FNUZ
+  %d = arith.constant 0x7FC00000 : f32
+  %3 = tt.fp_to_fp %d, rounding = rtne : f32 -> f8E5M2FNUZ
+  %e = arith.constant 247.0 : f32
+  %4 = tt.fp_to_fp %e, rounding = rtne : f32 -> f8E4M3FNUZ
+  tt.return %0, %1, %2, %3, %4 : f8E4M3FNUZ, f8E5M2FNUZ, f8E4M3FNUZ, f8E5M2FNUZ, f8E4M3FNUZ
+}

@@ -137,6 +137,10 @@ TEST_CASE("tt.dot runs on every instruction of MFMA and WMMA") {
       {"gfx942", "i8", "i32", 3, 32, 16, 32, 32, 32, 8},
       {"gfx942", "i8", "i32", 3, 16, 32, 16, 16, 64, 8},
       {"gfx942", "f64", "f64", 3, 16, 4, 16, 16, 8, 1},
+      {"gfx942", "f8E4M3FNUZ", "f32", 3, 32, 16, 32, 32, 32, 8},
+      {"gfx942", "f8E4M3FNUZ", "f32", 3, 16, 32, 16, 16, 64, 16},
+      {"gfx942", "f8E5M2FNUZ", "f32", 3, 32, 16, 32, 64, 32, 16},
+      {"gfx942", "f8E5M2FNUZ", "f32", 3, 16, 32, 32, 16, 32, 8},
       {"gfx950", "f16", "f32", 4, 32, 16, 32, 32, 32, 8},
       {"gfx950", "bf16", "f32", 4, 16, 32, 16, 16, 32, 8},
       {"gfx950", "i8", "i32", 4, 16, 64, 16, 16, 64, 16},
@@ -210,11 +214,17 @@ TEST_CASE("16-bit operands that lie along rows are exchanged among lanes while t
 
 TEST_CASE("an instruction that the target lacks is refused at the op") {
   const product newer{"gfx950", "f16", "f32", 4, 32, 16, 64, 32, 32, 8},
-      older{"gfx90a", "i8", "i32", 2, 32, 8, 64, 32, 32, 4}, rdna4{"gfx1201", "f16", "f32", 2, 16, 16, 32, 32, 32, 8};
+      older{"gfx90a", "i8", "i32", 2, 32, 8, 64, 32, 32, 4}, ocp{"gfx942", "f8E4M3FN", "f32", 3, 32, 16, 32, 32, 32, 8},
+      fnuz{"gfx950", "f8E5M2FNUZ", "f32", 4, 32, 16, 32, 32, 32, 8},
+      rdna4{"gfx1201", "f16", "f32", 2, 16, 16, 32, 32, 32, 8};
   for (auto [p, target] : {std::pair(newer, "cpu:emulate=gfx942"),
                            {older, "cpu:emulate=gfx942"},
                            {newer, "hip:gfx90a"},
                            {older, "hip:gfx942"},
+                           {ocp, "hip:gfx942"},
+                           {ocp, "cpu:emulate=gfx942"},
+                           {fnuz, "hip:gfx950"},
+                           {fnuz, "cpu:emulate=gfx950"},
                            {rdna4, "cpu:emulate=gfx1100"},
                            {rdna4, "hip:gfx1100"}}) {
     std::string message = refusal(p, target);

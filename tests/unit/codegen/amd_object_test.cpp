@@ -245,6 +245,23 @@ TEST_CASE("code objects of AMD GPUs disassemble, and their notes say what the la
   }
 }
 
+TEST_CASE("any number of arguments can be passed") {
+  for (int count : {1, 7, 13, 14, 15, 16, 60}) {
+    std::string parameters, stores;
+    for (int i = 0; i < count; ++i) {
+      parameters += (i ? ", %p" : "%p") + std::to_string(i) + ": !tt.ptr<i32>";
+      stores += "  tt.store %p" + std::to_string(i) + ", %n : !tt.ptr<i32>\n";
+    }
+    const std::string text =
+        "tt.func public @many(" + parameters + ") {\n  %n = tt.get_num_programs x : i32\n" + stores + "  tt.return\n}\n";
+    for (const char *arch : archs) {
+      CAPTURE(count);
+      CAPTURE(arch);
+      check(build(text.c_str(), arch), arch);
+    }
+  }
+}
+
 TEST_CASE("a limit of registers is kept") {
   for (const char *arch : archs) {
     compiled_kernel kernel = build(functions, arch, {.maxnreg = 32});

@@ -86,6 +86,30 @@ TEST_CASE("a kernel stops at the stage asked for") {
   CHECK(!kernel.times.empty());
 }
 
+TEST_CASE("a program has four warps, and more for a tile that their lanes could not hold") {
+  const auto warps = [](const char *elements, const char *type, const char *target, const char *product = "") {
+    const std::string tile = std::string("tensor<") + elements + "x" + type + ">", many = std::string(elements) + "x!tt.ptr<" + type + ">>";
+    const std::string text = std::string("tt.func public @f(%x: !tt.ptr<") + type + ">) {\n  %i = tt.make_range {start = 0 : i32, end = " +
+                             elements + " : i32} : tensor<" + elements + "xi32>\n  %xs = tt.splat %x : !tt.ptr<" + type + "> -> tensor<" + many +
+                             "\n  %p = tt.addptr %xs, %i : tensor<" + many + ", tensor<" + elements + "xi32>\n  %v = tt.load %p : tensor<" + many +
+                             "\n" + product + "  tt.store %p, %v : tensor<" + many + "\n  tt.return\n}";
+    return build(text, target, {}, "ttgir").options.num_warps;
+  };
+  CHECK(warps("1024", "f32", "cuda:sm_90a") == 4);
+  CHECK(warps("16384", "f32", "cuda:sm_90a") == 4);
+  CHECK(warps("32768", "f32", "cuda:sm_90a") == 8);
+  CHECK(warps("32768", "f64", "cuda:sm_90a") == 16);
+  CHECK(warps("131072", "f32", "cuda:sm_90a") == 16);
+  CHECK(warps("32768", "f32", "hip:gfx942") == 4); // lanes are 64
+  CHECK(warps("32768", "f32", "hip:gfx1201") == 8);
+  CHECK(warps("32768", "f32", "cpu:emulate=gfx1201") == 8);
+  const char *product = "  %a = arith.constant dense<1.0> : tensor<128x16xf16>\n  %b = arith.constant dense<1.0> : tensor<16x256xf16>\n"
+                        "  %z = arith.constant dense<0.0> : tensor<128x256xf32>\n"
+                        "  %d = tt.dot %a, %b, %z : tensor<128x16xf16> * tensor<16x256xf16> -> tensor<128x256xf32>\n"
+                        "  %w = tt.reshape %d : tensor<128x256xf32> -> tensor<32768xf32>\n  tt.store %p, %w : tensor<32768x!tt.ptr<f32>>\n";
+  CHECK(warps("32768", "f32", "cuda:sm_90a", product) == 4);
+}
+
 TEST_CASE("the same module and options give the same code, from ttgir too") {
   compiled_kernel first = build(scale, "cuda:sm_90a", {}, "ptx"), second = build(scale, "cuda:sm_90a", {}, "ptx");
   CHECK(*first.find("ptx") == *second.find("ptx"));

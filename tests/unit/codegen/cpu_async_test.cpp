@@ -90,7 +90,7 @@ struct wgmma_run {
         a(64 * k),
         b(k * c.n),
         matrix{64, c.n, k, c.type, c.type, c.a == memory::n_major, c.b == memory::n_major, tessera_unit_nvidia,
-               wgmma_site},
+               wgmma_site, {}},
         access{32, bytes, 1, bytes, 0, {"kernel.cpp", 31, 1}} {
     numbers random;
     for (auto *list : {&a, &b})
@@ -291,6 +291,41 @@ TEST_CASE("what a wgmma is used wrongly for is reported") {
   f = with({.wait = false});
   CHECK(f.why == reason::never_waited);
   CHECK(f.site->line == 33);
+}
+
+TEST_CASE("a register that a wgmma in flight reads may not be written") {
+  constexpr tessera_cpu_site write_site{"kernel.cpp", 41, 1};
+  wgmma_run in_registers({tessera_matrix_f16, 16, memory::k_major, memory::k_major, true, 16});
+  wgmma_run in_memory({tessera_matrix_f16, 16, memory::k_major, memory::k_major, false, 16});
+  for (wgmma_run *r : {&in_registers, &in_memory})
+    for (std::uint32_t i = 0; i < 4; ++i)
+      r->matrix.registers[i] = 11 + i;
+  auto with = [&](std::uint32_t number, std::uint32_t pending, bool memory) {
+    wgmma_run &r = memory ? in_memory : in_registers;
+    return run_program(
+        4,
+        [&](tessera_cpu_context &ctx) {
+          r.put_all(ctx);
+          tessera_cpu_fence_async(&ctx);
+          tessera_cpu_barrier(&ctx);
+          tessera_cpu_register_written(&ctx, number, &write_site); // before, by whom it may
+          tessera_cpu_wgmma_fence(&ctx);
+          r.start(ctx, nullptr);
+          tessera_cpu_wgmma_commit(&ctx);
+          tessera_cpu_wgmma_wait(&ctx, pending, 0, nullptr);
+          tessera_cpu_register_written(&ctx, number, &write_site);
+          tessera_cpu_wgmma_wait(&ctx, 0, 0, nullptr);
+        },
+        65536);
+  };
+  failure f = with(14, 1, false);
+  CHECK(f.why == reason::register_in_flight);
+  CHECK(f.site->line == 41);
+  CHECK(f.other_site->line == 33);
+  CHECK(with(11, 1, false).why == reason::register_in_flight);
+  CHECK(with(15, 1, false).why == reason::none);
+  CHECK(with(14, 0, false).why == reason::none);
+  CHECK(with(14, 1, true).why == reason::none);
 }
 
 TEST_CASE("a fence by the reader, after the barrier, is as good as one by the writer") {

@@ -81,6 +81,13 @@ const fragments every_mma[] = {
      [](unsigned, unsigned g, unsigned t) {
        return place{t, g};
      }},
+    {tessera_matrix_f64, 16, 4, 2, 1,
+     [](unsigned i, unsigned g, unsigned t) {
+       return place{i == 0 ? g : g + 8, t};
+     },
+     [](unsigned, unsigned g, unsigned t) {
+       return place{t, g};
+     }},
     {tessera_matrix_f64, 16, 8, 4, 2,
      [](unsigned i, unsigned g, unsigned t) {
        return place{i % 2 == 0 ? g : g + 8, i < 2 ? t : t + 4};
@@ -136,7 +143,7 @@ template <class Element> void check_mma(fragments f, std::uint32_t type) {
         sums[i * 32 + lane] = word_of(c[at.row * 8 + at.column], integer);
     }
   }
-  tessera_cpu_matrix matrix{f.m, 8, f.k, type, type, 0, 0, tessera_unit_nvidia, {"", 0, 0}};
+  tessera_cpu_matrix matrix{f.m, 8, f.k, type, type, 0, 0, tessera_unit_nvidia, {"", 0, 0}, {}};
   tessera_cpu_mma(nullptr, &matrix, a_registers.data(), b_registers.data(), sums.data());
   for (unsigned lane = 0; lane < 32; ++lane)
     for (unsigned i = 0; i < f.m / 4; ++i) {

@@ -406,6 +406,32 @@ tt.func public @checked(%out: !tt.ptr<i32>, %n: i32) {
   }
 }
 
+TEST_CASE("a fault of a scalar access is not put down to the access before it") {
+  const char *text = R"(
+tt.func public @scalar(%x: !tt.ptr<i32>, %s: !tt.ptr<i32>) {
+  %r = tt.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32>
+  %xs = tt.splat %x : !tt.ptr<i32> -> tensor<64x!tt.ptr<i32>>
+  %xp = tt.addptr %xs, %r : tensor<64x!tt.ptr<i32>>, tensor<64xi32>
+  tt.store %xp, %r : tensor<64x!tt.ptr<i32>>
+  %n = tt.load %s : !tt.ptr<i32>
+  %square = arith.muli %n, %n : i32
+  %ns = tt.splat %square : i32 -> tensor<64xi32>
+  tt.store %xp, %ns : tensor<64x!tt.ptr<i32>>
+  tt.return
+})";
+  for (const char *target : every_target) {
+    auto kernel = cpu_kernel::load(compile_text(text, target));
+    std::vector<int> out(64, -1);
+    int *good = out.data(), *bad = nullptr, value = 5, *place = &value;
+    const void *faults[] = {&good, &bad}, *works[] = {&good, &place};
+    const std::string message = message_of([&] { kernel->run({1, 1, 1}, faults); });
+    CHECK(message.find("illegal memory access") != message.npos);
+    CHECK_MESSAGE(message.find("kernel.ttir:7") != message.npos, std::string(target), ": ", message);
+    kernel->run({1, 1, 1}, works);
+    CHECK(out[63] == 25);
+  }
+}
+
 TEST_CASE("device_print writes each value with its place") {
   const char *text = R"(
 tt.func public @printing(%n: i32) {
@@ -489,6 +515,49 @@ TEST_CASE("tiles of 32768 elements compile in well under a second") {
     launch(kernel, {1, 1, 1}, x.data(), y.data(), n);
     CHECK(y[n - 1] == doctest::Approx(1.0 / n));
   }
+}
+
+TEST_CASE("a tile of 32768 elements is reduced over its rows and its columns without a lane doing every warp's work") {
+  const std::string text = R"(
+#rows = #ttg.blocked<{sizePerThread = [1, 1], threadsPerWarp = [1, 32], warpsPerCTA = [32, 1], order = [1, 0]}>
+#column = #ttg.slice<{dim = 0, parent = #rows}>
+module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 32 : i32, "ttg.threads-per-warp" = 32 : i32, ttg.target = "cuda:80"} {
+  tt.func public @columns(%x: !tt.ptr<f32> {tt.divisibility = 16 : i32}, %y: !tt.ptr<f32> {tt.divisibility = 16 : i32}) {
+    %w = arith.constant dense<1024> : tensor<32x1xi32, #rows>
+    %i = tt.make_range {start = 0 : i32, end = 32 : i32} : tensor<32xi32, #ttg.slice<{dim = 1, parent = #rows}>>
+    %j = tt.make_range {start = 0 : i32, end = 1024 : i32} : tensor<1024xi32, #column>
+    %i2 = tt.expand_dims %i {axis = 1 : i32} : tensor<32xi32, #ttg.slice<{dim = 1, parent = #rows}>> -> tensor<32x1xi32, #rows>
+    %j2 = tt.expand_dims %j {axis = 0 : i32} : tensor<1024xi32, #column> -> tensor<1x1024xi32, #rows>
+    %iw = arith.muli %i2, %w : tensor<32x1xi32, #rows>
+    %ib = tt.broadcast %iw : tensor<32x1xi32, #rows> -> tensor<32x1024xi32, #rows>
+    %jb = tt.broadcast %j2 : tensor<1x1024xi32, #rows> -> tensor<32x1024xi32, #rows>
+    %at = arith.addi %ib, %jb : tensor<32x1024xi32, #rows>
+    %xs = tt.splat %x : !tt.ptr<f32> -> tensor<32x1024x!tt.ptr<f32>, #rows>
+    %p = tt.addptr %xs, %at : tensor<32x1024x!tt.ptr<f32>, #rows>, tensor<32x1024xi32, #rows>
+    %v = tt.load %p : tensor<32x1024x!tt.ptr<f32>, #rows>
+    %s = "tt.reduce"(%v) <{axis = 0 : i32}> ({
+    ^bb0(%a: f32, %b: f32):
+      %c = arith.addf %a, %b : f32
+      tt.reduce.return %c : f32
+    }) : (tensor<32x1024xf32, #rows>) -> tensor<1024xf32, #column>
+    %ys = tt.splat %y : !tt.ptr<f32> -> tensor<1024x!tt.ptr<f32>, #column>
+    %q = tt.addptr %ys, %j : tensor<1024x!tt.ptr<f32>, #column>, tensor<1024xi32, #column>
+    tt.store %q, %s : tensor<1024x!tt.ptr<f32>, #column>
+    tt.return
+  }
+})";
+  compiled_kernel kernel = compile_text(text, "cpu:emulate=sm_80");
+  const std::string &llir = *kernel.find("llir");
+  std::size_t adds = 0;
+  for (std::size_t i = llir.find("fadd"); i != llir.npos; i = llir.find("fadd", i + 1))
+    ++adds;
+  CHECK(adds <= 32 * 2); // 1 of a lane's 32 columns, 32 partials each; 1024 where each warp adds up all
+  std::vector<float> x(32768), y(1024);
+  for (int i = 0; i < 32768; ++i)
+    x[i] = float(i % 1024 % 7 + i / 1024);
+  launch(kernel, {1, 1, 1}, x.data(), y.data());
+  for (int j = 0; j < 1024; ++j)
+    CHECK(y[j] == 32 * (j % 7) + 496);
 }
 
 TEST_CASE("the assembly names what it calls") {

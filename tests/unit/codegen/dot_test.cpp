@@ -36,7 +36,17 @@ struct fp8 {
   int exponent_bits, mantissa_bits;
   bool finite_only;
   std::uint8_t largest;
-  double operator()(std::uint32_t bits) const { return value_of(bits, exponent_bits, mantissa_bits, finite_only); }
+  bool fnuz = false;
+  double operator()(std::uint32_t bits) const {
+    return fnuz ? test::value_of_fnuz(bits, exponent_bits, mantissa_bits)
+                : value_of(bits, exponent_bits, mantissa_bits, finite_only);
+  }
+  /// Whether `code` is the number of this magnitude with the sign of x, or NaN where x is.
+  bool is(std::uint8_t code, std::uint8_t magnitude, double x) const {
+    if (std::isnan(x))
+      return fnuz ? code == 0x80 : (code & 0x7f) == 0x7f;
+    return code == (magnitude | (std::signbit(x) && !(fnuz && magnitude == 0) ? 0x80 : 0));
+  }
   /// The positive finite values, in order: an index is the code.
   std::vector<double> values() const {
     std::vector<double> list;
@@ -55,7 +65,10 @@ std::uint8_t rounded(const std::vector<double> &values, double x, bool toward_ze
   return std::uint8_t(below + (up < down || (up == down && below % 2 == 1)));
 }
 
-constexpr fp8 formats[] = {{"f8E4M3FN", 4, 3, true, 0x7e}, {"f8E5M2", 5, 2, false, 0x7b}};
+constexpr fp8 formats[] = {{"f8E4M3FN", 4, 3, true, 0x7e},
+                           {"f8E5M2", 5, 2, false, 0x7b},
+                           {"f8E4M3FNUZ", 4, 3, true, 0x7f, true},
+                           {"f8E5M2FNUZ", 5, 2, true, 0x7f, true}};
 
 /// y[i] = x[i], cast, 256 elements a program. `cast` goes from %v to %w.
 std::string casting(const char *from, const char *to, const std::string &cast) {
@@ -100,8 +113,7 @@ void check_to_fp8(const char *target, const fp8 &f, const char *from, std::vecto
     for (std::size_t i = 0; i < inputs.size() && bad < 5; ++i) {
       double x = value(inputs[i]);
       std::uint8_t expect = std::isnan(x) ? 0x7f : rounded(values, x, zero);
-      bool right = std::isnan(x) ? (out[i] & 0x7f) == 0x7f : out[i] == (expect | (std::signbit(x) ? 0x80 : 0));
-      if (!right) {
+      if (!f.is(out[i], expect, x)) {
         ++bad;
         FAIL_CHECK(target << " " << from << " -> " << f.name << ": " << x << " gave " << +out[i] << ", not "
                           << +expect);
@@ -143,10 +155,10 @@ TEST_CASE("8-bit floats take the nearest value, the even one of two, the largest
   std::mt19937 bits(5);
   for (const fp8 &f : formats) {
     std::vector<float> single;
-    std::vector<double> twice;
+    std::vector<double> twice, values = f.values();
     for (unsigned i = 0; i < f.largest; ++i) {
       // Values, and around the middle between them.
-      double middle = (f(i) + f(i + 1)) / 2;
+      double middle = (values[i] + values[i + 1]) / 2;
       for (double x : {f(i), middle, -middle, double(std::nextafterf(float(middle), 0)),
                        double(std::nextafterf(float(middle), INFINITY))})
         single.push_back(float(x)), twice.push_back(x);
@@ -168,20 +180,25 @@ TEST_CASE("8-bit floats take the nearest value, the even one of two, the largest
   }
 }
 
-TEST_CASE("one 8-bit float becomes the other with one rounding") {
+TEST_CASE("one 8-bit float becomes another with one rounding") {
   std::vector<std::uint8_t> all(256), out(256);
-  std::vector<double> values = formats[0].values();
   for (int i = 0; i < 256; ++i)
     all[i] = std::uint8_t(i);
-  for (const char *target : {"cpu", "cpu:emulate=sm_90a"}) {
-    launch(compile_text(casting("f8E5M2", "f8E4M3FN", "tt.fp_to_fp %v, rounding = rtne"), target), 1, all.data(),
-           out.data());
-    for (int i = 0; i < 256; ++i) {
-      double x = formats[1](std::uint32_t(i));
-      CHECK((std::isnan(x) ? (out[i] & 0x7f) == 0x7f
-                           : out[i] == (rounded(values, x, false) | (std::signbit(x) ? 0x80 : 0))));
-    }
-  }
+  for (const char *target : {"cpu", "cpu:emulate=sm_90a"})
+    for (const fp8 &from : formats)
+      for (const fp8 &to : formats) {
+        if (&from == &to)
+          continue;
+        std::vector<double> values = to.values();
+        launch(compile_text(casting(from.name, to.name, "tt.fp_to_fp %v, rounding = rtne"), target), 1, all.data(),
+               out.data());
+        int bad = 0;
+        for (int i = 0; i < 256; ++i) {
+          double x = from(std::uint32_t(i));
+          bad += !to.is(out[i], std::isnan(x) ? 0 : rounded(values, x, false), x);
+        }
+        CHECK_MESSAGE(bad == 0, from.name << " -> " << to.name << " on " << target);
+      }
 }
 
 // ---- local_dot -----------------------------------------------------------------------------------------------------
@@ -242,7 +259,7 @@ void check_dot(const dot_case &c, const char *target) {
     bytes.resize(count * bytes_of(type));
     for (int i = 0; i < count; ++i) {
       values[i] = int(bits() % 9) - 4;
-      if (std::string_view(type) == "f8E5M2" && values[i] % 2)
+      if (std::string_view(type).starts_with("f8E5M2") && values[i] % 2)
         values[i] = 1;
       std::uint64_t code = encoded(type, values[i]);
       std::memcpy(&bytes[i * bytes_of(type)], &code, bytes_of(type));
@@ -278,8 +295,9 @@ std::string blocked(int size_m, int size_n, int lanes_m, int lanes_n, int warps_
 } // namespace
 
 TEST_CASE("local_dot multiplies every type") {
-  const char *const types[][2] = {{"f32", "f32"}, {"f16", "f32"},      {"bf16", "f32"},  {"f64", "f64"},
-                                  {"i8", "i32"},  {"f8E4M3FN", "f32"}, {"f8E5M2", "f32"}};
+  const char *const types[][2] = {{"f32", "f32"},    {"f16", "f32"},        {"bf16", "f32"},
+                                  {"f64", "f64"},    {"i8", "i32"},         {"f8E4M3FN", "f32"},
+                                  {"f8E5M2", "f32"}, {"f8E4M3FNUZ", "f32"}, {"f8E5M2FNUZ", "f32"}};
   for (auto [element, sum] : types)
     for (const char *target : {"cpu", "cpu:emulate=sm_80", "cpu:emulate=gfx942"}) {
       int lanes = int(parse_target(target).warp_size());

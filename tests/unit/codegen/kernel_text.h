@@ -41,13 +41,15 @@ inline std::string pointers(const char *name, const char *argument, const char *
 
 inline std::uint64_t encoded(std::string_view type, int value) { // small integers are exact in every type
   auto bits = std::bit_cast<std::uint32_t>(float(value));
-  return type == "f16"        ? encode_small(value, 5, 10)
-         : type == "bf16"     ? bits >> 16
-         : type == "f8E4M3FN" ? encode_small(value, 4, 3)
-         : type == "f8E5M2"   ? encode_small(value, 5, 2)
-         : type == "f32"      ? bits
-         : type == "f64"      ? std::bit_cast<std::uint64_t>(double(value))
-                              : std::uint64_t(value);
+  return type == "f16"          ? encode_small(value, 5, 10)
+         : type == "bf16"       ? bits >> 16
+         : type == "f8E4M3FN"   ? encode_small(value, 4, 3)
+         : type == "f8E5M2"     ? encode_small(value, 5, 2)
+         : type == "f8E4M3FNUZ" ? encode_small(2 * value, 4, 3) // the same bits mean half as much
+         : type == "f8E5M2FNUZ" ? encode_small(2 * value, 5, 2)
+         : type == "f32"        ? bits
+         : type == "f64"        ? std::bit_cast<std::uint64_t>(double(value))
+                                : std::uint64_t(value);
 }
 inline std::size_t bytes_of(std::string_view type) {
   return type == "f64" ? 8 : type == "f32" || type == "i32" ? 4 : type == "f16" || type == "bf16" ? 2 : 1;

@@ -72,26 +72,42 @@ tt.func public @product(%A: !tt.ptr<f16> {tt.divisibility = 16 : i32}, %B: !tt.p
   return text;
 }
 
+/// Products whose A wgmma gets in registers: tf32 of B loaded against k (it is A, transposed), or f16, which is doubled.
+std::string product_of_registers(bool tf32) {
+  std::string text = product(false);
+  if (tf32) {
+    for (std::size_t at; (at = text.find("f16")) != text.npos;)
+      text.replace(at, 3, "f32");
+    text.replace(text.find("%b, %acc :"), 10, "%b, %acc, inputPrecision = tf32 :");
+  } else {
+    text.replace(text.find("// DOUBLE"), 9, "%a2 = arith.addf %a, %a : tensor<64x32xf16>");
+    text.replace(text.find("tt.dot %a,"), 10, "tt.dot %a2,");
+  }
+  return text;
+}
+
 constexpr int depth = 256;
 
+std::uint16_t encode(std::uint16_t, int value) { // f16, -3 … 3
+  std::uint16_t size[] = {0, 0x3c00, 0x4000, 0x4200};
+  return std::uint16_t(size[value < 0 ? -value : value] | (value < 0 ? 0x8000 : 0));
+}
+float encode(float, int value) { return float(value); }
+
 /// Runs the kernel on small integers; the error's text, "wrong" where the result is, "" where all is well.
-std::string run(const std::string &text, const char *target, int factor) {
+template <class Element = std::uint16_t> std::string run(const std::string &text, const char *target, int factor) {
   ir_module module = parse_ir(text, "kernel.ttir");
   auto kernel = cpu_kernel::load(compile(module, parse_target(target)));
-  auto half = [](int value) { // -3 … 3
-    std::uint16_t size[] = {0, 0x3c00, 0x4000, 0x4200};
-    return std::uint16_t(size[value < 0 ? -value : value] | (value < 0 ? 0x8000 : 0));
-  };
-  alignas(16) static std::uint16_t a[64 * depth], b[depth * 64];
+  alignas(16) static Element a[64 * depth], b[depth * 64];
   alignas(16) static float c[64 * 64];
   auto value_a = [](int m, int k) { return (m * 5 + k * 3) % 7 - 3; };
   auto value_b = [](int k, int n) { return (k * 4 + n * 9) % 7 - 3; };
   for (int i = 0; i < 64; ++i)
     for (int k = 0; k < depth; ++k) {
-      a[i * depth + k] = half(value_a(i, k));
-      b[k * 64 + i] = half(value_b(k, i));
+      a[i * depth + k] = encode(Element(), value_a(i, k));
+      b[k * 64 + i] = encode(Element(), value_b(k, i));
     }
-  const std::uint16_t *ap = a, *bp = b;
+  const Element *ap = a, *bp = b;
   float *cp = c;
   int k = depth;
   const void *args[] = {&ap, &bp, &cp, &k};
@@ -140,8 +156,9 @@ std::string with_number(std::string text, std::size_t at, const char *attribute,
   return text.replace(at, text.find(' ', at) - at, number);
 }
 
+template <class Element = std::uint16_t>
 void check_report(const std::string &text, const char *target, const char *expected, int factor = 1) {
-  std::string message = run(text, target, factor);
+  std::string message = run<Element>(text, target, factor);
   INFO(target << ": " << expected << "\n" << message << "\n" << text);
   CHECK(message.find(expected) != message.npos);
 }
@@ -190,6 +207,31 @@ TEST_CASE("a product whose wait is missing or late is reported") {
   std::size_t last = text.find("ttng.warp_group_dot_wait", text.find("scf.yield"));
   REQUIRE(last != text.npos);
   check_report(with_number(text, last, "pendings", "1"), target, "nobody has waited for its wgmma");
+}
+
+TEST_CASE("registers that are loaded while a product in flight reads them are reported") {
+  const char *target = "cpu:emulate=sm_90a", *expected = "writes a register that its wgmma";
+  auto check = [&]<class Element>(Element, std::string text, int factor) {
+    for (const char *other : {"cpu", "cpu:emulate=sm_80", "cpu:emulate=gfx942"})
+      CHECK(run<Element>(text, other, factor) == "");
+    text = ttgir_of(text, target);
+    CHECK(run<Element>(text, target, factor) == "");
+    // Two slices, in front of whose loads there is a wait each.
+    std::size_t first = in_loop(text, "ttng.warp_group_dot_wait"), load = in_loop(text, "ttg.local_load", first);
+    std::size_t second = in_loop(text, "ttng.warp_group_dot_wait", load);
+    std::size_t last = in_loop(text, "ttg.local_load", second);
+    CHECK(in_loop(text, "isAsync = true", load) < second);
+    CHECK(in_loop(text, "isAsync = true", last) > last);
+    for (std::size_t wait : {first, second}) {
+      std::string early = with_number(text, wait, "pendings", "7");
+      check_report<Element>(early, target, expected, factor);
+      ir_module module = parse_ir(early, "kernel.ttir");
+      CHECK_THROWS_WITH(compile(module, parse_target("cuda:sm_90a"), {}, "ptx"),
+                        doctest::Contains("with A in registers is left unfinished"));
+    }
+  };
+  check(float(), product_of_registers(true), 1);
+  check(std::uint16_t(), product_of_registers(false), 2);
 }
 
 TEST_CASE("a missing fence between stores and the product that reads them is reported") {

@@ -18,6 +18,17 @@ inline double value_of(std::uint32_t bits, int exponent_bits, int mantissa_bits,
   return sign * std::ldexp((1 << mantissa_bits) + mantissa, exponent - bias - mantissa_bits);
 }
 
+/// The same of the fnuz kind: the exponent is biased by one more, and -0 is the one that is no number.
+inline double value_of_fnuz(std::uint32_t bits, int exponent_bits, int mantissa_bits) {
+  int bias = 1 << (exponent_bits - 1), exponent = int(bits & 127) >> mantissa_bits;
+  int mantissa = int(bits) & ((1 << mantissa_bits) - 1);
+  if (bits == 128)
+    return NAN;
+  double magnitude = exponent ? std::ldexp((1 << mantissa_bits) + mantissa, exponent - bias - mantissa_bits)
+                              : std::ldexp(mantissa, 1 - bias - mantissa_bits);
+  return bits & 128 ? -magnitude : magnitude;
+}
+
 /// An integer that the format holds.
 inline std::uint32_t encode_small(int value, int exponent_bits, int mantissa_bits) {
   if (value == 0)

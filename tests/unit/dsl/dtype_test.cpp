@@ -61,7 +61,7 @@ template <class T> void check_float8(float largest, float smallest) {
   for (unsigned b = 0; b < 256; ++b) {
     const float f = T::from_bits(static_cast<std::uint8_t>(b));
     if (std::isnan(f))
-      CHECK_EQ(T(f).bits, (b & 0x80) | 0x7f);
+      CHECK_EQ(T(f).bits, T::fnuz ? 0x80 : (b & 0x80) | 0x7f);
     else if (std::isfinite(f))
       CHECK_EQ(T(f).bits, b);
     if (b < 128 && std::isfinite(f))
@@ -74,7 +74,8 @@ template <class T> void check_float8(float largest, float smallest) {
     CHECK_EQ(T(middle).bits, b + (b & 1));
     CHECK_EQ(T(std::nextafter(middle, -1.0f)).bits, b);
     CHECK_EQ(T(std::nextafter(middle, largest)).bits, b + 1);
-    CHECK_EQ(T(-middle).bits, (b + (b & 1)) | 0x80);
+    const unsigned even = b + (b & 1);
+    CHECK_EQ(T(-middle).bits, T::fnuz && even == 0 ? 0 : even | 0x80);
   }
   CHECK(finite.back().first == largest);
   CHECK(finite[1].first == smallest);
@@ -91,6 +92,11 @@ TEST_CASE("float8") {
   CHECK(std::isnan(static_cast<float>(tessera::float8_e4m3::from_bits(0x7f))));
   CHECK(static_cast<float>(tessera::float8_e5m2(9.0f)) == 8);
   CHECK(static_cast<float>(tessera::float8_e5m2(11.0f)) == 12);
+  check_float8<tessera::float8_e4m3fnuz>(240, 0x1p-10f);
+  check_float8<tessera::float8_e5m2fnuz>(57344, 0x1p-17f);
+  CHECK(tessera::float8_e4m3fnuz(-0.0f).bits == 0);
+  CHECK(tessera::float8_e5m2fnuz(std::nanf("")).bits == 0x80);
+  static_assert(tessera::float8_e4m3fnuz(1.0f).bits == 0x40 && tessera::float8_e5m2fnuz(1.0f).bits == 0x40);
   static_assert(tessera::float8_e4m3(1.0f).bits == 0x38 && tessera::float8_e5m2(1.0f).bits == 0x3c);
 }
 
@@ -99,7 +105,12 @@ TEST_CASE("names and sizes") {
   CHECK(tessera::name(dtype::bf16) == "bf16");
   CHECK(tessera::name(tessera::dtype_of<tessera::tl::u8>) == "u8");
   CHECK(tessera::name(tessera::dtype_of<tessera::tl::f8e5m2>) == "f8e5m2");
+  CHECK(tessera::name(tessera::dtype_of<tessera::tl::f8e4m3fnuz>) == "f8e4m3fnuz");
+  CHECK(tessera::name(tessera::dtype_of<double>) == "f64");
   CHECK(tessera::size_of(dtype::f8e4m3) == 1);
+  CHECK(tessera::size_of(dtype::f8e5m2fnuz) == 1);
+  CHECK(tessera::is_float8(dtype::f8e5m2fnuz));
+  CHECK(!tessera::is_float8(dtype::f16));
   CHECK(tessera::size_of(dtype::f16) == 2);
   CHECK(tessera::size_of(dtype::i1) == 1);
   CHECK(tessera::size_of(dtype::f64) == 8);

@@ -1,8 +1,9 @@
 // Encodings: the linear layout of each against its definition, and the encodings inferred for results of shape
 // operations.
+#include "context.h"
+
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/IR/MLIRContext.h"
-#include "tessera/ir/Register.h"
 #include "tessera/ir/ttgir/Ttgir.h"
 #include <doctest/doctest.h>
 
@@ -13,15 +14,6 @@ using namespace mlir;
 using namespace tessera;
 
 namespace {
-
-struct Context : MLIRContext {
-  Context() : MLIRContext(MLIRContext::Threading::DISABLED) {
-    DialectRegistry registry;
-    registerAllDialects(registry);
-    appendDialectRegistry(registry);
-    loadAllAvailableDialects();
-  }
-};
 
 Attribute parse(MLIRContext &context, const std::string &text) { return parseAttribute("#ttg." + text, &context); }
 

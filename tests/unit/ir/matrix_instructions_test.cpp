@@ -1,11 +1,12 @@
 // fragmentOf against the layouts that the ISA documents print, written down here again as formulas; and the encodings
 // of AMD's matrix instructions made of them.
+#include "context.h"
+
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/MLIRContext.h"
 #include "tessera/ir/LayoutPlans.h"
 #include "tessera/ir/MatrixInstructions.h"
-#include "tessera/ir/Register.h"
 #include "tessera/ir/ttgir/Ttgir.h"
 #include <doctest/doctest.h>
 
@@ -15,15 +16,6 @@ using namespace mlir;
 using namespace tessera;
 
 namespace {
-
-struct Context : MLIRContext {
-  Context() : MLIRContext(MLIRContext::Threading::DISABLED) {
-    DialectRegistry registry;
-    registerAllDialects(registry);
-    appendDialectRegistry(registry);
-    loadAllAvailableDialects();
-  }
-};
 
 using Place = std::pair<int, int>; ///< row, column
 
@@ -117,6 +109,26 @@ TEST_CASE("mma.sync") {
   check(f64, MatrixOperand::A, 1, [](int, int lane) { return Place(lane / 4, lane % 4); });
   check(f64, MatrixOperand::B, 1, [](int, int lane) { return Place(lane % 4, lane / 4); });
   check(f64, MatrixOperand::C, 2, [](int r, int lane) { return Place(lane / 4, 2 * (lane % 4) + r); });
+  for (unsigned k : {4, 8, 16}) { // of sm_90
+    MatrixInstruction wide{MatrixFamily::Mma, 3, 16, 8, k, 64};
+    check(wide, MatrixOperand::A, k / 2,
+          [](int r, int lane) { return Place(r % 2 == 0 ? lane / 4 : lane / 4 + 8, lane % 4 + r / 2 * 4); });
+    check(wide, MatrixOperand::B, k / 4, [](int r, int lane) { return Place(lane % 4 + r * 4, lane / 4); });
+    check(wide, MatrixOperand::C, 4,
+          [](int r, int lane) { return Place(r < 2 ? lane / 4 : lane / 4 + 8, 2 * (lane % 4) + r % 2); });
+    CHECK(elementsPerLane(wide) == k / 2);
+  }
+}
+
+TEST_CASE("sm_90 multiplies 16 rows of f64 at once, as deep as the tile is") {
+  MatrixInstruction f64{MatrixFamily::Mma, 2, 8, 8, 4, 64}, f16{MatrixFamily::Mma, 2, 16, 8, 16, 16};
+  auto wide = [](unsigned k) { return MatrixInstruction{MatrixFamily::Mma, 3, 16, 8, k, 64}; };
+  CHECK(widestOnHopper(f64, 16, 4) == wide(4));
+  CHECK(widestOnHopper(f64, 64, 8) == wide(8));
+  CHECK(widestOnHopper(f64, 64, 64) == wide(16));
+  CHECK(widestOnHopper(f64, 16, 2) == wide(4));
+  CHECK(widestOnHopper(f64, 8, 64) == f64);
+  CHECK(widestOnHopper(f16, 64, 64) == f16);
 }
 
 TEST_CASE("only instructions of the generation exist") {
@@ -132,6 +144,10 @@ TEST_CASE("only instructions of the generation exist") {
   CHECK_FALSE(exists(wmma(2, 4, 32)));
   CHECK_FALSE(exists({MatrixFamily::Wmma, 2, 32, 16, 16, 16}));
   CHECK_FALSE(exists({MatrixFamily::Mma, 2, 16, 16, 16, 16}));
+  CHECK_FALSE(exists({MatrixFamily::Mma, 2, 16, 8, 4, 64})); // sm_90's
+  CHECK_FALSE(exists({MatrixFamily::Mma, 3, 8, 8, 4, 64}));
+  CHECK_FALSE(exists({MatrixFamily::Mma, 3, 16, 8, 32, 64}));
+  CHECK_FALSE(exists({MatrixFamily::Mma, 3, 16, 8, 16, 16}));
   CHECK_FALSE(exists({}));
 }
 

@@ -1,9 +1,10 @@
 // Layouts of matrix instructions against the fragment layouts of the PTX ISA, written down here as the ISA has them;
 // and plans for ldmatrix, stmatrix and wgmma, carried out by small simulators of these instructions.
+#include "context.h"
+
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/MLIRContext.h"
 #include "tessera/ir/LayoutPlans.h"
-#include "tessera/ir/Register.h"
 #include "tessera/ir/ttgir/Ttgir.h"
 #include <doctest/doctest.h>
 
@@ -14,15 +15,6 @@ using namespace mlir;
 using namespace tessera;
 
 namespace {
-
-struct Context : MLIRContext {
-  Context() : MLIRContext(MLIRContext::Threading::DISABLED) {
-    DialectRegistry registry;
-    registerAllDialects(registry);
-    appendDialectRegistry(registry);
-    loadAllAvailableDialects();
-  }
-};
 
 using Place = std::pair<int, int>; ///< row, column
 
@@ -103,12 +95,22 @@ TEST_CASE("fragments of mma.m16n8k32 with 8-bit operands") {
   });
 }
 
-TEST_CASE("fragments of mma.m16n8k4 and k8 with f64 operands") {
+TEST_CASE("fragments of mma.m16n8k4, k8 and k16 with f64 operands") {
   Context context;
   auto mma = mma2(context);
   checkFragment(operand(mma, 0, 1, {16, 4}), 2,
                 [](int i, int lane, int) { return Place(i == 0 ? lane >> 2 : (lane >> 2) + 8, lane % 4); });
   checkFragment(operand(mma, 1, 1, {4, 8}), 1, [](int, int lane, int) { return Place(lane % 4, lane >> 2); });
+  for (int k : {8, 16}) {
+    checkFragment(operand(mma, 0, 1, {16, k}), k / 2, [](int i, int lane, int) {
+      return Place(i % 2 == 0 ? lane >> 2 : (lane >> 2) + 8, i / 2 * 4 + lane % 4);
+    });
+    checkFragment(operand(mma, 1, 1, {k, 8}), k / 4,
+                  [](int i, int lane, int) { return Place(i * 4 + lane % 4, lane >> 2); });
+  }
+  // Two neighbours along k: what a lane has of a row of accumulators.
+  checkFragment(operand(mma, 0, 2, {16, 8}), 4,
+                [](int i, int lane, int) { return Place(i < 2 ? lane >> 2 : (lane >> 2) + 8, lane % 4 * 2 + i % 2); });
 }
 
 TEST_CASE("fragments of wgmma: accumulators of 64 rows, A in registers") {

@@ -58,6 +58,8 @@ Elements Interpreter::multiply(const Product &p) {
         x = readCell(p.op, x);
     return e;
   };
+  if (!isa<ttg::MemDescType>(p.op->getOperand(0).getType()) && values[p.op->getOperand(0)] != p.a)
+    fail(p.op, "reads registers that were written before it was waited for");
   Elements a = cellsOf(p.op->getOperand(0), p.a), b = cellsOf(p.op->getOperand(1), p.b), d = p.c;
   if (isUnfinished(d))
     d = finished[d[1]]; // an earlier one
@@ -140,6 +142,16 @@ bool Interpreter::runShared(Operation *op) {
       e[i] = in(0)[source];
     }
     set(trans.getResult(), std::move(e));
+  } else if (auto part = dyn_cast<ttg::MemDescSubsliceOp>(op)) {
+    ArrayRef<int64_t> from = shapeOf(part.getSrc()), to = shapeOf(part.getResult());
+    Elements e(part.getType().getNumElements());
+    for (size_t i = 0; i < e.size(); ++i) {
+      int64_t rest = i, source = 0, stride = 1;
+      for (size_t d = to.size(); d-- > 0; rest /= to[d], stride *= from[d])
+        source += (rest % to[d] + part.getOffsets()[d]) * stride;
+      e[i] = in(0)[source];
+    }
+    set(part.getResult(), std::move(e));
   } else if (auto copy = dyn_cast<ttg::AsyncCopyGlobalToLocalOp>(op)) {
     Elements e = load(values[copy.getSrc()], copy.getMask(), copy.getOther(), 64);
     for (auto [cell, value] : llvm::zip(values[copy.getResult()], e)) {

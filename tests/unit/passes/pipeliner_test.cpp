@@ -5,6 +5,7 @@
 #include "random_loop.h"
 #include "tessera/ir/ttgir/Ttgir.h"
 #include "tessera/ir/ttng/Ttng.h"
+#include "tessera/passes/InFlight.h"
 #include "tessera/passes/Passes.h"
 
 #include "mlir/Parser/Parser.h"
@@ -41,6 +42,7 @@ OwningOpRef<ModuleOp> pipeline(ModuleOp module, unsigned seed) {
   PassManager passes(module.getContext());
   TtgirAssignLatenciesOptions latencies;
   latencies.numStages = 1 + seed % 5;
+  latencies.maxSharedBytes = seed % 4 ? 200000 : 0;
   passes.addPass(createTtgirAssignLatencies(latencies));
   passes.addPass(createTtgirScheduleLoops());
   passes.addPass(createTtgirPipelineLoops());
@@ -53,7 +55,7 @@ OwningOpRef<ModuleOp> pipeline(ModuleOp module, unsigned seed) {
 
 TEST_CASE("pipelined loops compute what they did") {
   auto context = makeContext();
-  int pipelined = 0, stores = 0, aliased = 0, copies = 0, products = 0;
+  int pipelined = 0, stores = 0, aliased = 0, copies = 0, products = 0, registers = 0;
   unsigned first = 0, count = 400;
   if (const char *seed = std::getenv("TESSERA_LOOP_SEED"))
     first = std::atoi(seed), count = 1;
@@ -77,6 +79,9 @@ TEST_CASE("pipelined loops compute what they did") {
       loads += isa<tt::LoadOp, ttg::AsyncCopyGlobalToLocalOp>(op);
       copies += isa<ttg::AsyncCopyGlobalToLocalOp>(op);
       products += isa<ttng::WarpGroupDotWaitOp>(op);
+      auto dot = dyn_cast<ttng::WarpGroupDotOp>(op);
+      registers += dot && dot.getIsAsync() && isa<RankedTensorType>(dot.getA().getType());
+      CHECK(!(dot && overwritesOperandInFlight(dot)));
     });
     pipelined += loads > 0;
     after->walk([&](scf::ForOp loop) {
@@ -89,13 +94,14 @@ TEST_CASE("pipelined loops compute what they did") {
       aliased += run(*before, 7, same).stored != run(*after, 7, same).stored;
   }
   MESSAGE(pipelined, " loops pipelined, ", stores, " with stores (", aliased, " wrong with aliases), ", copies,
-          " copies, ", products, " waits for products");
+          " copies, ", products, " waits for products, ", registers, " of them in flight with A in registers");
   if (count > 1) {
     CHECK(pipelined > 200);
     CHECK(stores > 50);
     CHECK(aliased > 8);
     CHECK(copies > 400);
     CHECK(products > 50);
+    CHECK(registers > 20);
   }
 }
 

@@ -38,7 +38,7 @@ public:
       unit = None;
     m = unit == WarpGroup ? 64 : 16;
     n = unit == None ? 4 : 8;
-    k = 16;
+    k = unit == WarpGroup && below(4) ? 32 : 16; // one or two steps of the instruction
     type = unit == None ? "f32" : "f16";
     text = fmt::format(kHeader, fmt::arg("vector", below(4) ? (type == "f16" ? 2 : 1) : 1), fmt::arg("target", target),
                        fmt::arg("type", type), fmt::arg("sum", sum));
@@ -193,7 +193,7 @@ private:
       line("{} = ttg.local_alloc {} : ({}) -> {}", buffer, v, e, descriptor(rows, columns, enc));
     }
     operandType = descriptor(rows, columns, enc);
-    if (unit != Warp && !(unit == WarpGroup && isA && below(6) == 0))
+    if (unit != Warp && !(unit == WarpGroup && isA && below(2) == 0))
       return buffer;
     auto d = name("reg");
     std::string layout = fmt::format("#ttg.dot_op<{{opIdx = {}, parent = {}, kWidth = 2}}>", isA ? 0 : 1, accLayout());

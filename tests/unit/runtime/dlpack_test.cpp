@@ -73,6 +73,12 @@ TEST_SUITE("runtime.dlpack") {
     CHECK(contains(why(dtype::f8e5m2), "tensor of f8e4m3"));
     t.dtype = {12, 8, 1};
     CHECK(why(dtype::f8e5m2) == "");
+    t.dtype = {11, 8, 1};
+    CHECK(why(dtype::f8e4m3fnuz) == "");
+    CHECK(contains(why(dtype::f8e4m3), "tensor of f8e4m3fnuz"));
+    t.dtype = {13, 8, 1};
+    CHECK(why(dtype::f8e5m2fnuz) == "");
+    CHECK(contains(why(dtype::f8e5m2), "tensor of f8e5m2fnuz"));
     t.dtype = {2, 32, 4};
     CHECK(contains(why(), "f32 x 4"));
   }

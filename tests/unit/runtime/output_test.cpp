@@ -108,6 +108,10 @@ TEST_SUITE("runtime.output") {
     CHECK(run({"--nonsense"}, [](cli &) { return true; }) == 2);
     CHECK(run({"--rows=0"}, [](cli &) { return true; }, &rows) == 2);
     CHECK(run({"--rows=-3"}, [](cli &) { return true; }, &rows) == 2);
+    rows = 5;
+    for (const char *huge : {"--rows=99999999999999999999", "--rows=-99999999999999999999"})
+      CHECK(run({huge}, [](cli &) { return true; }, &rows) == 2);
+    CHECK(run({}, [](cli &) -> bool { throw std::bad_alloc(); }) == 2);
     CHECK(run({"--target=toaster"}, [](cli &c) { return c.device().is_cpu(); }) == 2);
     CHECK(run({"--dump=sass"}, [](cli &) { return true; }) == 2);
     CHECK(run({"--target=cuda:sm_90a", "--compile-only"}, [](cli &c) {

@@ -100,7 +100,9 @@ public:
   virtual V threadId(B &b) { return nullptr; }
   virtual V programId(B &b, unsigned axis) = 0;   ///< i32 uniform
   virtual V numPrograms(B &b, unsigned axis) = 0; ///< i32 uniform
-  virtual void barrier(B &b) = 0;              ///< all warps of the program
+  virtual void barrier(B &b) = 0; ///< all warps of the program; orders their accesses of shared memory
+  /// Orders accesses of global memory as well, among the warps of the program.
+  virtual void globalBarrier(B &b) { barrier(b); }
   /// Lane value whose lane l holds `v` of lane l ^ mask. Any element type up to 64 bits.
   virtual V shuffleXor(B &b, V v, unsigned mask) = 0;
   /// Lane value whose lane l holds `v` of lane index[l] (i32 lane value).
@@ -140,6 +142,8 @@ public:
   // Accumulators are one lane value of type `acc` per element. The defaults say that the target has none: an empty
   // result is reported by the lowering at the op.
   virtual MatrixFeatures matrixFeatures() const { return {}; }
+  /// The instruction to use for tiles of so many rows and so deep where the accumulators' layout names `i`.
+  virtual MatrixInstruction widest(const MatrixInstruction &i, int64_t rows, int64_t depth) const { return i; }
   /// d = a * b + c, one value for each of `c`. A and B are the fragments' registers in order.
   virtual llvm::SmallVector<V> mma(B &b, const MmaShape &shape, llvm::ArrayRef<V> a, llvm::ArrayRef<V> bb,
                                    llvm::ArrayRef<V> c) {
@@ -210,8 +214,8 @@ public:
   /// Float to integer, truncating, saturating, NaN to 0, in the target's own instruction; nullptr: the shared form.
   virtual V floatToInt(B &b, V v, llvm::Type *to, bool isSigned) { return nullptr; }
   /// Conversions with fp8, rounding to nearest even; to fp8 saturating to the largest finite value, NaN stays NaN. Two
-  /// lane values at once, as the hardware does: fp8 are i8 values, the others f16 or f32 (from fp8: f16 only; to fp8:
-  /// both). Empty where the target has no such instruction.
+  /// lane values at once, as the hardware does: fp8 are i8 values, the others f16 or f32 (from fp8: whichever the
+  /// hardware makes). Empty where the target has no such instruction.
   virtual llvm::SmallVector<V> convertToFp8(B &b, MatrixType to, V low, V high) { return {}; }
   virtual llvm::SmallVector<V> convertFromFp8(B &b, MatrixType from, V low, V high) { return {}; }
   /// Why device_print cannot be had, as the rest of a sentence; empty where it can.

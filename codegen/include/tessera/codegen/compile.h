@@ -42,7 +42,7 @@ struct compiled_kernel {
   kernel_metadata metadata;
   std::vector<std::pair<std::string, std::string>> stages;
   std::vector<stage_time> times;
-  int registers = -1, spills = -1; ///< from the assembler or the driver; -1: unknown
+  int registers = -1, spills = -1; ///< of a thread, the latter in bytes; from the assembler or the driver; -1: unknown
   bool cached = false; ///< found in the compile cache instead of being compiled
 
   /// The stage's content, or nullptr.

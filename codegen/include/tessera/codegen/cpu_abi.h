@@ -81,6 +81,7 @@ struct tessera_cpu_matrix {
   std::uint32_t trans_a, trans_b; ///< wgmma: the operand in shared memory is m- or n-fastest
   std::uint32_t unit;             ///< tessera_cpu_matrix_unit
   tessera_cpu_site site;
+  std::uint32_t registers[4]; ///< wgmma: numbers of A's registers; 0 where nothing says when they are written again
 };
 
 // ---- helpers ------------------------------------------------------------------------------------------------------
@@ -137,6 +138,8 @@ void tessera_cpu_wgmma_commit(tessera_cpu_context *ctx);
 /// registers.
 void tessera_cpu_wgmma_wait(tessera_cpu_context *ctx, std::uint32_t pending, std::uint32_t count,
                             std::uint32_t *registers);
+/// Register `number` (tessera_cpu_matrix::registers) gets a new value; no wgmma in flight may read it.
+void tessera_cpu_register_written(tessera_cpu_context *ctx, std::uint32_t number, const tessera_cpu_site *site);
 /// fence.proxy.async: what this warp wrote to shared memory may be read by wgmma, after a barrier.
 void tessera_cpu_fence_async(tessera_cpu_context *ctx);
 /// cp.async, global_load_lds: each active lane copies access->elem_bytes * vec bytes, or writes zeros where its bit of

@@ -42,7 +42,7 @@ TESSERA_API bool has_assembler();
 
 /// Options that change the code of a kernel. All of them are part of the cache key.
 struct compile_options {
-  int num_warps = 0;          ///< warps of a program, a power of two; 0: 4 on a GPU, chosen by tile size on the CPU
+  int num_warps = 0;          ///< warps of a program, a power of two; 0: 4 on a GPU, more for large tiles; on the CPU by tile size
   int num_stages = 0;         ///< software pipelining depth; 0: the target's default
   int num_ctas = 1;           ///< programs of a cluster
   int maxnreg = 0;            ///< registers a thread may use; 0: no limit

@@ -24,14 +24,14 @@ template <class A, class B> struct accumulator {
   using type = std::conditional_t<std::same_as<A, double>, double,
                                   std::conditional_t<std::same_as<A, tl::i8>, std::int32_t, float>>;
   template <class T>
-  static constexpr bool allows = std::same_as<T, type> || (std::same_as<A, half> && std::same_as<T, half>);
+  static constexpr bool allows = std::same_as<T, type> || (std::same_as<T, half> && (std::same_as<A, half> || float8));
 };
 
 template <class Out, traced A, traced B>
 tl::val<Out> typed_dot(const A &a, const B &b, handle acc, const tl::dot_options &o, const location &w) {
   static_assert(
       accumulator<element_of<A>, element_of<B>>::template allows<Out>,
-      "tl::dot adds up f16, bf16, fp8 and f32 in float, f64 in double, i8 in i32, and f16 in f16 if asked to: "
+      "tl::dot adds up f16, bf16, fp8 and f32 in float, f64 in double, i8 in i32, and f16 and fp8 in f16 if asked to: "
       "convert the result with .to<T>()");
   return tl::val<Out>(dot(a.id(w), b.id(w), acc, dtype_of<Out>, o.input_precision, o.max_num_imprecise_acc, w));
 }
@@ -46,7 +46,7 @@ template <detail::traced A, detail::traced B, detail::traced C>
 auto dot(const A &a, const B &b, const C &acc, dot_options o = {}, location w = location::current()) {
   return detail::typed_dot<detail::element_of<C>>(a, b, acc.id(w), o, w);
 }
-/// a * b. `tl::dot<tl::f16>(a, b)` adds up in f16 where the default would be float.
+/// a * b. `tl::dot<tl::f16>(a, b)` of f16 or fp8 has an f16 result where the default would be float.
 template <memory_element Out, detail::traced A, detail::traced B>
 val<Out> dot(const A &a, const B &b, dot_options o = {}, location w = location::current()) {
   return detail::typed_dot<Out>(a, b, {}, o, w);

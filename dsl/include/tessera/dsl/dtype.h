@@ -11,18 +11,22 @@
 
 namespace tessera {
 
-enum class dtype : std::uint8_t { i1, i8, i16, i32, i64, u8, u16, u32, u64, f8e4m3, f8e5m2, f16, bf16, f32, f64 };
+// clang-format off
+enum class dtype : std::uint8_t {
+  i1, i8, i16, i32, i64, u8, u16, u32, u64, f8e4m3, f8e5m2, f8e4m3fnuz, f8e5m2fnuz, f16, bf16, f32, f64
+};
+// clang-format on
 
 /// "i1", "u8", "bf16", …
 TESSERA_API std::string_view name(dtype t) noexcept;
 
 /// Bytes an element takes in memory; bool takes one.
 constexpr std::size_t size_of(dtype t) noexcept {
-  constexpr std::uint8_t sizes[] = {1, 1, 2, 4, 8, 1, 2, 4, 8, 1, 1, 2, 2, 4, 8};
+  constexpr std::uint8_t sizes[] = {1, 1, 2, 4, 8, 1, 2, 4, 8, 1, 1, 1, 1, 2, 2, 4, 8};
   return sizes[static_cast<std::size_t>(t)];
 }
 constexpr bool is_float(dtype t) noexcept { return t >= dtype::f8e4m3; }
-constexpr bool is_float8(dtype t) noexcept { return t == dtype::f8e4m3 || t == dtype::f8e5m2; }
+constexpr bool is_float8(dtype t) noexcept { return t >= dtype::f8e4m3 && t <= dtype::f8e5m2fnuz; }
 constexpr bool is_signed(dtype t) noexcept { return (t >= dtype::i8 && t <= dtype::i64) || is_float(t); }
 constexpr bool is_integer(dtype t) noexcept { return t > dtype::i1 && t <= dtype::u64; }
 
@@ -71,8 +75,10 @@ struct bfloat16 {
   static constexpr bfloat16 from_bits(std::uint16_t b) noexcept { bfloat16 h; h.bits = b; return h; }
 };
 
-/// One byte: a sign, an exponent with this bias, `Mantissa` bits. `Largest` are the bits of the largest finite value.
+/// One byte: a sign, an exponent with this bias, `Mantissa` bits. `Largest` are the bits of the largest finite value;
+/// where they are all ones, the format is of the fnuz kind: no infinities, no -0, whose code means NaN.
 template <int Mantissa, int Bias, std::uint8_t Largest> struct float8 {
+  static constexpr bool fnuz = Largest == 0x7f;
   std::uint8_t bits = 0;
 
   float8() = default;
@@ -83,16 +89,20 @@ template <int Mantissa, int Bias, std::uint8_t Largest> struct float8 {
     constexpr std::uint32_t offset = std::uint32_t(127 - Bias) << 23;
     // Of the same ulp as a subnormal: the float adder rounds those.
     constexpr std::uint32_t anchor = std::uint32_t(127 + 24 - Bias - Mantissa) << 23;
-    std::uint32_t r = 0x7f;
+    std::uint32_t r = fnuz ? 0x80 : 0x7f;
+    bool negative = u >> 31;
     if (a <= 0x7f800000) {
       r = a < offset + (1u << 23)
               ? std::bit_cast<std::uint32_t>(std::bit_cast<float>(a) + std::bit_cast<float>(anchor)) - anchor
               : (a - offset + (1u << (cut - 1)) - 1 + (a >> cut & 1)) >> cut;
       r = r < Largest ? r : Largest;
+      negative &= !fnuz || r;
     }
-    bits = static_cast<std::uint8_t>((u >> 24 & 0x80) | r);
+    bits = static_cast<std::uint8_t>(r | (negative ? 0x80 : 0));
   }
   constexpr operator float() const noexcept {
+    if (fnuz && bits == 0x80)
+      return std::bit_cast<float>(0x7fc00000u);
     const std::uint32_t sign = (bits & 0x80u) << 24, e = (bits & 0x7fu) >> Mantissa, m = bits & ((1u << Mantissa) - 1);
     if (e == 0) {
       const float tiny = static_cast<float>(m) * std::bit_cast<float>(std::uint32_t(128 - Bias - Mantissa) << 23);
@@ -107,6 +117,10 @@ template <int Mantissa, int Bias, std::uint8_t Largest> struct float8 {
 using float8_e4m3 = float8<3, 7, 0x7e>;
 /// 2 bits of mantissa, up to 57344: the upper half of an IEEE binary16.
 using float8_e5m2 = float8<2, 15, 0x7b>;
+/// 3 bits of mantissa, up to 240; one zero, one NaN, no infinities. AMD's gfx942 multiplies these and the next.
+using float8_e4m3fnuz = float8<3, 8, 0x7f>;
+/// 2 bits of mantissa, up to 57344; one zero, one NaN, no infinities.
+using float8_e5m2fnuz = float8<2, 16, 0x7f>;
 
 static_assert(sizeof(half) == 2 && sizeof(bfloat16) == 2 && sizeof(float8_e4m3) == 1);
 
@@ -121,6 +135,8 @@ using u32 = std::uint32_t;
 using u64 = std::uint64_t;
 using f8e4m3 = float8_e4m3;
 using f8e5m2 = float8_e5m2;
+using f8e4m3fnuz = float8_e4m3fnuz;
+using f8e5m2fnuz = float8_e5m2fnuz;
 using f16 = half;
 using bf16 = bfloat16;
 using f32 = float;
@@ -140,13 +156,15 @@ template <> inline constexpr int dtype_index<std::uint32_t> = int(dtype::u32);
 template <> inline constexpr int dtype_index<std::uint64_t> = int(dtype::u64);
 template <> inline constexpr int dtype_index<float8_e4m3> = int(dtype::f8e4m3);
 template <> inline constexpr int dtype_index<float8_e5m2> = int(dtype::f8e5m2);
+template <> inline constexpr int dtype_index<float8_e4m3fnuz> = int(dtype::f8e4m3fnuz);
+template <> inline constexpr int dtype_index<float8_e5m2fnuz> = int(dtype::f8e5m2fnuz);
 template <> inline constexpr int dtype_index<half> = int(dtype::f16);
 template <> inline constexpr int dtype_index<bfloat16> = int(dtype::bf16);
 template <> inline constexpr int dtype_index<float> = int(dtype::f32);
 template <> inline constexpr int dtype_index<double> = int(dtype::f64);
 } // namespace detail
 
-/// A type that memory may hold: bool, i8 … u64, f8e4m3, f8e5m2, f16, bf16, f32, f64.
+/// A type that memory may hold: bool, i8 … u64, f8e4m3(fnuz), f8e5m2(fnuz), f16, bf16, f32, f64.
 template <class T>
 concept memory_element = detail::dtype_index<T> >= 0;
 template <memory_element T> inline constexpr dtype dtype_of = static_cast<dtype>(detail::dtype_index<T>);

@@ -15,7 +15,7 @@ enum class MatrixOperand : uint8_t { A, B, C };
 /// One instruction of a warp: C (m x n) += A (m x k) * B (k x n).
 struct MatrixInstruction {
   MatrixFamily family = MatrixFamily::Mma;
-  unsigned version = 2; ///< Mma 2; Mfma 2 = gfx90a, 3 = gfx942, 4 = gfx950; Wmma 1 = gfx11, 2 = gfx12, 3 = gfx1250
+  unsigned version = 2; ///< Mma 2, 3 = what sm_90 adds; Mfma 2 = gfx90a, 3 = gfx942, 4 = gfx950; Wmma 1 = gfx11, 2 = gfx12, 3 = gfx1250
   unsigned m = 0, n = 0, k = 0;
   unsigned bits = 16; ///< of an element of A and B
 
@@ -24,13 +24,16 @@ struct MatrixInstruction {
 };
 
 /// Whether the family's generation has the instruction, for some type of that many bits: dense products only, 16 or 32
-/// rows and columns for Mfma, 16 for Wmma, 16x8 (64-bit: 8x8) for Mma.
+/// rows and columns for Mfma, 16 for Wmma, 16x8 for Mma (64-bit: 8x8 of version 2, 16x8 of version 3).
 bool exists(const MatrixInstruction &instruction);
 
 /// (Register, Lane) -> (row, column) of one operand: A is {m, k}, B {k, n}, C {m, n}. A register is one element;
 /// consecutive registers of A and B fill a 32-bit word from its low end, and consecutive words are the instruction's
 /// registers. Lanes that hold copies have zero bases (Wmma 1: lanes 16 to 31 repeat A and B). The instruction exists.
 LinearLayout fragmentOf(const MatrixInstruction &instruction, MatrixOperand operand);
+
+/// The instruction of sm_90 that does the work of several of `i` on a tile of so many rows and so deep; else `i`.
+MatrixInstruction widestOnHopper(const MatrixInstruction &i, int64_t rows, int64_t depth);
 
 /// Elements of A (and B) that a lane holds in one instruction.
 unsigned elementsPerLane(const MatrixInstruction &instruction);

@@ -28,9 +28,12 @@ def TtirCombine : Pass<"ttir-combine", "mlir::ModuleOp"> {
     - `addptr(p, 0)`                                  -> `p`
     - `select(m, load(p, m), x)`                      -> `load(p, m, x)`
     - `select(splat(c), a, b)`                        -> `select(c, a, b)`
+    - `select(m, sub(a, b), 0)`, also of sums           -> `sub(a, select(m, b, 0))` where the load of `a` leaves zeros under
+                                                         `m` and `b` is a splat or a broadcast
     - `add(c, dot(a, b, 0))`                          -> `dot(a, b, c)`, not with maxNumImpreciseAcc
 
-    Why: fewer values per lane. A uniform base pointer costs one scalar addition instead of one for every register.
+    Why: fewer values per lane. A uniform base pointer costs one scalar addition instead of one for every register; elements
+    under one mask share the select of `where(in, x - mean, 0)`.
   }];
   let dependentDialects = ["mlir::arith::ArithDialect"];
 }
@@ -65,7 +68,7 @@ def TtirLegalizeDot : Pass<"ttir-legalize-dot", "mlir::ModuleOp"> {
   let summary = "gives every tt.dot operand types and sizes that the target's matrix unit takes";
   let description = [{
     Needs: ttir. Guarantees: sums are in f32, f64 or i32; `tf32x3` has become three `tf32` dots of operands split in two;
-    fp8 operands are f16 where the target multiplies no fp8; M, N and K are at least those of the instruction, by zeros,
+    fp8 operands are f16 (or bf16) where the target does not multiply those; M, N and K are at least those of the instruction, by zeros,
     unless that is 64 times the work (or there is no instruction for the type).
 
     - A load that only the dot uses gets more lanes, masked off, instead of a select: it can still be an asynchronous copy.
@@ -283,7 +286,8 @@ def TtgirAllocateShared : Pass<"ttgir-allocate-shared", "mlir::ModuleOp"> {
     Needs: ttgir. Guarantees: every op that owns shared memory (`local_alloc`, or scratch of `reduce`, `convert_layout`)
     carries `allocation.offset` (i32, bytes, 16-byte aligned); what is live at one time does not overlap; the module carries
     `ttg.shared`. More than `max-shared-bytes` is an error at the op that needs most.
-    Small scratch areas of neighbouring ops are kept apart, which saves the barrier between them.
+    Small scratch areas of neighbouring ops are kept apart where the target says so (TargetModel), which saves the barrier
+    between them.
     Why: shared memory is small and bounds occupancy.
   }];
   let options = [

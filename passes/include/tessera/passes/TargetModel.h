@@ -27,6 +27,9 @@ struct TargetModel {
   /// A tile that passes through registers is stored to shared memory behind the product that reads the tile before it:
   /// one buffer is enough, and registers hold one tile in flight.
   bool storesBehindProduct = false;
+  /// Small scratch of ops that follow each other lies apart, which saves the barrier between the reads of the one and
+  /// the writes of the next; else all of it shares bytes.
+  bool scratchApart = true;
   SharedMemoryModel shared; ///< banks
   bool wideLanes = false;   ///< native CPU: the lanes of a warp are one vector register
   /// Accumulator rows that a warp of the native CPU keeps in vector registers, two vectors each.

@@ -101,8 +101,11 @@ template <class Signature> struct packer {
         core.fail_argument(
             I, "is a buffer of " + a.device().target().str() + ", the stream is of " + s.device().target().str(), site);
       put_address(I, reinterpret_cast<std::uint64_t>(a.data()));
-      if constexpr (requires { a.view(); }) // owned: nothing of the memory lies outside, as it may with a view
+      if constexpr (requires { a.view(); }) { // owned: nothing of the memory lies outside, as it may with a view
+        if (!a.data()) [[unlikely]]
+          core.fail_argument(I, "is a device_buffer that was moved from", site);
         args.spec.below_2g |= std::uint64_t(a.size_bytes() < (std::size_t(1) << 31)) << I;
+      }
     } else if constexpr (is_strided<X>) {
       put_tensor<I>(view_of(*a.tensor), false);
     } else if constexpr (dlpack_tensor<X>) {

@@ -63,7 +63,7 @@ public:
   [[nodiscard]] const std::string &stage(std::string_view stage) const;
   /// Per thread; -1 where not known (CPU, or never assembled).
   [[nodiscard]] int registers() const { return kernel_->registers; }
-  /// 32-bit values a thread spills to memory; -1 where not known.
+  /// Bytes of registers that a thread spills to memory; -1 where not known.
   [[nodiscard]] int spills() const { return kernel_->spills; }
   [[nodiscard]] unsigned shared_bytes() const { return kernel_->metadata.shared_bytes; }
   [[nodiscard]] int num_warps() const { return kernel_->metadata.num_warps; }

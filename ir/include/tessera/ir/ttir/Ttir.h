@@ -34,6 +34,9 @@ mlir::Type boolLike(mlir::Type type);
 /// Bits of a float, integer or pointer; 0 for others.
 unsigned bitWidth(mlir::Type scalar);
 
+/// Whether `scalar` is an 8-bit float that tiles may have: OCP's two, and the two of the fnuz kind.
+bool isFloat8(mlir::Type scalar);
+
 /// Whether result types are equal up to the names of their encodings.
 bool areCompatible(mlir::TypeRange a, mlir::TypeRange b);
 
