@@ -190,6 +190,8 @@ constexpr double rounding_of_result = std::is_integral_v<R>         ? 0
                                       : std::is_same_v<R, tl::f16>  ? 0x1p-11
                                       : std::is_same_v<R, double>   ? 0x1p-52
                                                                     : 0x1p-23;
+/// Below this the spacing of C's values stays the same.
+template <class R> constexpr double smallest_normal = std::is_same_v<R, tl::f16> ? 0x1p-14 : 0x1p-126;
 
 /// Compares with float64: all rows of small problems, eight of large ones; and looks for elements that nobody wrote.
 template <class T>
@@ -215,8 +217,9 @@ bool check(const settings &s, tl::precision precision, const matrix<T> &a, const
       const double w = s.leaky_relu && want[n] < 0 ? 0.01 * want[n] : want[n];
       // A sum of K random products has the size |a| |b| / sqrt(K), and its rounding errors grow with sqrt(K).
       const double root = std::sqrt(static_cast<double>(s.k)), size = std::sqrt(a_norm * b_norm[n]) / root;
+      const double stored = std::max(std::fabs(w), smallest_normal<result<T>>);
       const double allowed =
-          rounding_of_result<result<T>> * std::fabs(w) + 2 * root * rounding_of_products<T>(precision) * size;
+          rounding_of_result<result<T>> * stored + 2 * root * rounding_of_products<T>(precision) * size;
       const double error = std::fabs(static_cast<double>(got[m * pitch + n]) - w);
       const double part = error == 0 ? 0 : error / allowed;
       worst = part <= worst ? worst : part; // NaN stays

@@ -19,6 +19,27 @@ static void printOffsets(mlir::OpAsmPrinter &printer, mlir::Operation *, mlir::D
   llvm::interleaveComma(offsets.asArrayRef(), printer.getStream());
 }
 
+// `custom<AddrSpace>`: none, or what is ordered, such as local|global_read.
+static mlir::ParseResult parseAddrSpace(mlir::OpAsmParser &parser, AddrSpaceAttr &space) {
+  llvm::SMLoc loc = parser.getCurrentLocation();
+  std::string text;
+  llvm::StringRef word;
+  do {
+    if (parser.parseKeyword(&word))
+      return mlir::failure();
+    text += (text.empty() ? "" : "|") + word.str();
+  } while (mlir::succeeded(parser.parseOptionalVerticalBar()));
+  auto value = symbolizeAddrSpace(text);
+  if (!value)
+    return parser.emitError(loc) << "expected none, or local, global_read, global_write with | between them";
+  space = AddrSpaceAttr::get(parser.getContext(), *value);
+  return mlir::success();
+}
+
+static void printAddrSpace(mlir::OpAsmPrinter &printer, mlir::Operation *, AddrSpaceAttr space) {
+  printer << stringifyAddrSpace(space.getValue());
+}
+
 } // namespace tessera::ttg
 
 #include "tessera/ir/ttgir/TtgirDialect.cpp.inc"

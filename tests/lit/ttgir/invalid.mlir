@@ -201,3 +201,11 @@ tt.func @f(%m: !ttg.memdesc<2x16xf32, #s, #ttg.shared_memory, mutable>, %i: i32)
   %0 = ttg.memdesc_index %m[%i] : !ttg.memdesc<2x16xf32, #s, #ttg.shared_memory, mutable> -> !ttg.memdesc<8xf32, #s, #ttg.shared_memory, mutable>
   tt.return
 }
+
+// -----
+
+tt.func @f() {
+  // expected-error @+1 {{expected none, or local, global_read, global_write with | between them}}
+  ttg.barrier local|shared
+  tt.return
+}

@@ -62,6 +62,10 @@ tt.func @shared(%x: tensor<16x32xf16, #b>, %i: i32) {
   ttg.local_store %x, %4 : tensor<16x32xf16, #b> -> !ttg.memdesc<16x32xf16, #p, #m, mutable>
   // CHECK: ttg.barrier local{{$}}
   ttg.barrier local
+  // CHECK: ttg.barrier local|global_read|global_write{{$}}
+  ttg.barrier global_write | local|global_read
+  // CHECK: ttg.barrier none{{$}}
+  ttg.barrier none
   // CHECK: ttg.local_dealloc %{{.*}} : !ttg.memdesc<3x16x32xf16, #[[$P]], #[[$M]], mutable>
   ttg.local_dealloc %3 : !ttg.memdesc<3x16x32xf16, #p, #m, mutable>
   tt.return

@@ -200,8 +200,8 @@ def TTG_SharedMemorySpaceAttr : TTG_Attr<"SharedMemorySpace", "shared_memory"> {
 
 // What a barrier orders.
 def TTG_AddrSpaceAttr : I32BitEnumAttr<"AddrSpace", "memory a barrier orders", [
-    I32BitEnumAttrCaseBit<"Local", 0, "local">, I32BitEnumAttrCaseBit<"GlobalRead", 1, "global_read">,
-    I32BitEnumAttrCaseBit<"GlobalWrite", 2, "global_write">]> {
+    I32BitEnumAttrCaseNone<"None", "none">, I32BitEnumAttrCaseBit<"Local", 0, "local">,
+    I32BitEnumAttrCaseBit<"GlobalRead", 1, "global_read">, I32BitEnumAttrCaseBit<"GlobalWrite", 2, "global_write">]> {
   let cppNamespace = "::tessera::ttg";
   let separator = "|";
 }

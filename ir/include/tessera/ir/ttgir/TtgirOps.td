@@ -155,7 +155,7 @@ def TTG_AsyncWaitOp : TTG_Op<"async_wait", [MemoryEffects<[MemRead<TTG_AsyncGrou
 def TTG_BarrierOp : TTG_Op<"barrier", [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "all warps of the program wait for one another; memory accesses of addrSpace before it are seen after it";
   let arguments = (ins TTG_AddrSpaceAttr:$addrSpace);
-  let assemblyFormat = "$addrSpace attr-dict";
+  let assemblyFormat = "custom<AddrSpace>($addrSpace) attr-dict";
 }
 
 #endif
