@@ -9,8 +9,8 @@ A GPU that is limited by power runs slower after work than after a pause, so tha
 other differ by some per cent only because of what each does in between. Here all runs go to one stream of one process, with
 the same cache flush (triton.testing.do_bench): first every configuration of each compiler runs once, is compared with PyTorch's
 result and timed shortly; then the fastest --finalists of each and PyTorch are timed in turns, --rounds times, each round
-beginning with another. A row is the medians of the rounds, of each compiler its best; ratio = its time / Tessera's, above 1
-Tessera is faster.
+beginning with another. A row is the mean of the middle half of the rounds (a short kernel takes one of two times 0.6 us
+apart, between which a median tosses), of each compiler its best; ratio = its time / Tessera's, above 1 Tessera is faster.
 
 Both compilers are given the same configurations, those of gpu_bench. PEER.py is a module with Triton's kernels add_kernel,
 softmax_kernel, ln_kernel and mm_kernel. --warm compiles those beforehand in N processes. What --limit (seconds, all
@@ -251,7 +251,9 @@ def take_turns(runs, rounds, measure, over=lambda: False):
 
 
 def summary(times):
-    return {"median_us": statistics.median(times), "min_us": min(times), "max_us": max(times), "rounds": len(times)}
+    cut = (len(times) + 1) // 4
+    middle = sorted(times)[cut : len(times) - cut]
+    return {"mean_us": statistics.fmean(middle), "min_us": min(times), "max_us": max(times), "rounds": len(times)}
 
 
 def row_of(case, times, settings):
@@ -259,11 +261,11 @@ def row_of(case, times, settings):
     row = {"case": case}
     for (side, name), samples in times.items():
         found = dict(summary(samples), settings=settings.get((side, name), ""))
-        if side not in row or found["median_us"] < row[side]["median_us"]:
+        if side not in row or found["mean_us"] < row[side]["mean_us"]:
             row[side] = found
     for side in ("triton", "torch"):
         if side in row and "tessera" in row:
-            row[side]["ratio"] = row[side]["median_us"] / row["tessera"]["median_us"]
+            row[side]["ratio"] = row[side]["mean_us"] / row["tessera"]["mean_us"]
     return row
 
 
@@ -283,7 +285,7 @@ def row_text(row):
             text += f" | {side} {'-':>24}"
             continue
         t = row[side]
-        text += f" | {side} {t['median_us']:8.2f} ({t['min_us']:.2f} {t['max_us']:.2f})"
+        text += f" | {side} {t['mean_us']:8.2f} ({t['min_us']:.2f} {t['max_us']:.2f})"
         text += f" x{t['ratio']:.3f}" if "ratio" in t else ""
     return text
 
@@ -408,7 +410,7 @@ def run(args, cases, clock):
         compile_peer(cases, torch, peer, args.share, args.warm)
         return 0
     driver, stream = Driver(), torch.cuda.current_stream().cuda_stream
-    print(f"# {torch.cuda.get_device_name()}, torch {torch.__version__}, triton {triton.__version__}; microseconds: median (min max), xRATIO to Tessera")
+    print(f"# {torch.cuda.get_device_name()}, torch {torch.__version__}, triton {triton.__version__}; microseconds: mean of the middle half (min max), xRATIO to Tessera")
     rows, skipped, bad = [], [], []
     for name, entries in cases.items():
         if clock.over(reserve=5):
@@ -419,7 +421,7 @@ def run(args, cases, clock):
         rows.append(row)
         print(row_text(row))
         if "tessera" in row:
-            print(f"    {case.rate(row['tessera']['median_us'])}, {row['tessera']['settings']}" + (f"; triton {row['triton']['settings']}" if "triton" in row else ""))
+            print(f"    {case.rate(row['tessera']['mean_us'])}, {row['tessera']['settings']}" + (f"; triton {row['triton']['settings']}" if "triton" in row else ""))
         for line in failures_text(row["failed"]):
             print("    " + line)
         for who, reason in row["failed"].items():

@@ -57,7 +57,7 @@ class Deciding(unittest.TestCase):
     def test_row(self):
         times = {("tessera", "p"): [10, 11, 12], ("tessera", "q"): [9, 10, 30], ("triton", "p"): [22, 20, 18], ("torch", ""): [5, 5, 5]}
         row = contest.row_of("softmax float32 8x4", times, {("tessera", "q"): "q", ("triton", "p"): "p"})
-        self.assertEqual((row["tessera"]["median_us"], row["tessera"]["settings"], row["tessera"]["max_us"]), (10, "q", 30))
+        self.assertEqual((row["tessera"]["mean_us"], row["tessera"]["settings"], row["tessera"]["max_us"]), (10, "q", 30))
         self.assertEqual((row["triton"]["ratio"], row["torch"]["ratio"]), (2, 0.5))
         self.assertIn("triton    20.00 (18.00 22.00) x2.000", contest.row_text(row))
         alone = contest.row_of("c", {("torch", ""): [5]}, {})

@@ -33,6 +33,24 @@ unsigned operandsOfCopies(const llvm::BasicBlock &block) {
   return most;
 }
 
+/// From here on (128 x 256 x 64 of f16) the branch costs nothing, and a second loop doubles the time in ptxas.
+constexpr unsigned kLongTrip = 1024;
+
+/// Cycles that the products of a trip keep the matrix units of a multiprocessor busy: one of 64 x n takes n / 2.
+unsigned cyclesOfProducts(const llvm::Loop &loop) {
+  unsigned columns = 0;
+  for (const llvm::BasicBlock *block : loop.blocks())
+    for (const llvm::Instruction &i : *block) {
+      if (!isAssembly(i, "wgmma.mma_async"))
+        continue;
+      llvm::StringRef text = llvm::cast<llvm::InlineAsm>(llvm::cast<llvm::CallInst>(i).getCalledOperand())->getAsmString();
+      for (unsigned n = 0; !(text = text.split("wgmma.mma_async.sync.aligned.m64n").second).empty(); columns += n)
+        text.consumeInteger(10, n);
+    }
+  const auto threads = loop.getHeader()->getParent()->getFnAttributeAsParsedInteger("nvvm.reqntid", 128);
+  return columns / 2 * unsigned(threads / 128);
+}
+
 /// Whether the loop copies and multiplies, by warp groups, and does little else: where operands are loaded or stored by
 /// other instructions, or more is computed, that takes longer than a branch, and registers that a second loop has not.
 bool multipliesOnly(const llvm::Loop &loop) {
@@ -96,7 +114,8 @@ struct Condition {
 bool split(llvm::Loop &loop, llvm::LoopInfo &loops, llvm::DominatorTree &dominators) {
   llvm::BasicBlock *preheader = loop.getLoopPreheader(), *latch = loop.getLoopLatch(), *header = loop.getHeader();
   llvm::BasicBlock *exit = loop.getExitBlock();
-  if (!preheader || !latch || loop.getExitingBlock() != latch || !exit || !multipliesOnly(loop))
+  if (!preheader || !latch || loop.getExitingBlock() != latch || !exit || !multipliesOnly(loop) ||
+      cyclesOfProducts(loop) >= kLongTrip)
     return false;
   auto *end = llvm::cast<llvm::BranchInst>(latch->getTerminator());
   unsigned most = 0;

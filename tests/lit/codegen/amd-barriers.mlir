@@ -56,8 +56,8 @@ tt.func public @orders(%x: !tt.ptr<i32>) {
   %c = arith.constant 1 : i32
   tt.store %x, %c : !tt.ptr<i32>
   ttg.barrier local
-  ttg.barrier "local|global_write"
-  ttg.barrier "global_read|global_write"
+  ttg.barrier local|global_write
+  ttg.barrier global_read|global_write
   tt.return
 }
 }

@@ -21,6 +21,15 @@
 // CHECK-COUNT-8: cp.async.cg.shared.global.L2::128B [%r{{[0-9]+}} + {{[0-9]+}}], [%rd{{[0-9]+}} + {{[0-9]+}}], 16, %p{{[0-9]+}};
 // CHECK-NOT: cp.async.cg
 // CHECK: st.global
+//
+// Products of 1024 cycles a trip: one loop, whose copies go two ways.
+// RUN: sed s/64/128/g %s | tessera-translate - --target=cuda:sm_90a --emit=ptx | FileCheck %s --check-prefix=LONG
+// LONG-LABEL: .entry product(
+// LONG: wgmma.wait_group.sync.aligned 1;
+// LONG: bra
+// LONG: cp.async.cg
+// LONG-NOT: wgmma.wait_group.sync.aligned 1;
+// LONG: wgmma.wait_group.sync.aligned 0;
 
 tt.func public @product(%a: !tt.ptr<f16> {tt.divisibility = 16 : i32}, %b: !tt.ptr<f16> {tt.divisibility = 16 : i32},
                         %c: !tt.ptr<f16> {tt.divisibility = 16 : i32}, %n: i32 {tt.divisibility = 16 : i32}, %pitch: i32 {tt.divisibility = 16 : i32}) {
