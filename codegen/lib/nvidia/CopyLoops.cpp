@@ -54,7 +54,7 @@ unsigned cyclesOfProducts(const llvm::Loop &loop) {
 /// Whether the loop copies and multiplies, by warp groups, and does little else: where operands are loaded or stored by
 /// other instructions, or more is computed, that takes longer than a branch, and registers that a second loop has not.
 bool multipliesOnly(const llvm::Loop &loop) {
-  constexpr unsigned kMost = 256, kMostCarried = 200; // 128 x 128 x 128 by 8 warps: 156 and 70
+  constexpr unsigned kMost = 180, kMostCarried = 200; // 64 x 256 x 64 by 4 warps: 174 and 151; masks on m and n: 201
   bool products = false;
   unsigned size = 0;
   if (llvm::range_size(loop.getHeader()->phis()) > kMostCarried)
