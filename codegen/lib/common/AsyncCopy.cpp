@@ -161,7 +161,7 @@ void Emitter::flushCopies() {
     }
   }
   unsigned least = target.matrixFeatures().minBranchedCopies;
-  if (least && all.front().besideProduct) // the branch will not stay in the loop
+  if (least && all.front().besideProduct) // of few copies too: the target may take the branch out of the loop
     least = 1;
   if (!known || !everywhere || llvm::isa<llvm::Constant>(everywhere) || !least || all.size() < least)
     return emit(true);
