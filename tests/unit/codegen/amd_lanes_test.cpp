@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <numeric>
 #include <random>
 #include <string>
 #include <vector>
@@ -184,34 +185,49 @@ TEST_CASE("lanes far and near exchange what they hold") {
     }
 }
 
-TEST_CASE("fp8 are OCP's whatever the processor's instruction makes") {
+namespace {
+
+compiled_kernel conversion(const char *from, const char *to, const char *arch, const char *rounding = "") {
+  return build(with(with(with(convert, "FROM", from), "TO", to), "ROUND", rounding), arch);
+}
+
+/// The codes of four times all 8-bit floats.
+std::vector<unsigned char> everyFp8() {
+  std::vector<unsigned char> all(1024);
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
+/// Converts every f16 to `type` by the processor's instruction; `isRight(bits of the f16, its value without sign, result)`.
+void checkFromEveryHalf(const char *type, const char *arch, auto isRight) {
   std::vector<uint16_t> halves(65536);
-  for (unsigned i = 0; i < halves.size(); ++i)
-    halves[i] = i;
-  std::vector<uint8_t> all(1024);
-  for (unsigned i = 0; i < all.size(); ++i)
-    all[i] = i;
+  std::iota(halves.begin(), halves.end(), 0);
+  compiled_kernel narrow = conversion("f16", type, arch, ", rounding = rtne");
+  CHECK(narrow.find("llir")->find(".cvt.pk.") != std::string::npos);
+  std::vector<unsigned char> in = bytes(halves), out(65536);
+  for (unsigned program = 0; program < 64; ++program)
+    run(narrow, program, {&in, &out});
+  unsigned wrong = 0;
+  for (unsigned i = 0; i < 65536; ++i)
+    wrong += !isRight(i, f16.decode(i & 0x7fff), out[i]);
+  CHECK(wrong == 0);
+}
+
+} // namespace
+
+TEST_CASE("fp8 are OCP's whatever the processor's instruction makes") {
   for (const char *arch : {"gfx942", "gfx950", "gfx1201", "gfx1250"})
     for (auto &[type, format] : {std::pair("f8E4M3FN", e4m3), std::pair("f8E5M2", e5m2)}) {
       CAPTURE(std::string(arch));
       CAPTURE(std::string(type));
-      auto kernel = [&](const char *from, const char *to, const char *rounding) {
-        return build(with(with(with(convert, "FROM", from), "TO", to), "ROUND", rounding), arch);
-      };
-      compiled_kernel narrow = kernel("f16", type, ", rounding = rtne"), widen = kernel(type, "f16", "");
-      CHECK(narrow.find("llir")->find(".cvt.pk.") != std::string::npos);
-      std::vector<unsigned char> in = bytes(halves), out(65536);
-      for (unsigned program = 0; program < 64; ++program)
-        run(narrow, program, {&in, &out});
-      unsigned wrong = 0;
-      for (unsigned i = 0; i < 65536; ++i) {
-        double v = f16.decode(i & 0x7fff);
+      checkFromEveryHalf(type, arch, [&](unsigned i, double v, unsigned is) {
         unsigned expected = std::min(format.round(v), format.largest) | (i >> 8 & 0x80);
-        wrong += std::isnan(v) ? !std::isnan(format.decode(out[i] & 0x7f)) : out[i] != expected;
-      }
-      CHECK(wrong == 0);
+        return std::isnan(v) ? std::isnan(format.decode(is & 0x7f)) : is == expected;
+      });
 
-      std::vector<unsigned char> small = bytes(all), wide(2048);
+      unsigned wrong = 0;
+      compiled_kernel widen = conversion(type, "f16", arch);
+      std::vector<unsigned char> small = everyFp8(), wide(2048);
       run(widen, 0, {&small, &wide});
       auto results = elements<uint16_t>(wide);
       for (unsigned i = 0; i < 256; ++i) {
@@ -223,37 +239,21 @@ TEST_CASE("fp8 are OCP's whatever the processor's instruction makes") {
 }
 
 TEST_CASE("fp8 of the fnuz kind are what gfx942 has") {
-  std::vector<uint16_t> halves(65536);
-  for (unsigned i = 0; i < halves.size(); ++i)
-    halves[i] = i;
-  std::vector<uint8_t> all(1024);
-  for (unsigned i = 0; i < all.size(); ++i)
-    all[i] = i;
   for (auto &[type, format] : {std::pair("f8E4M3FNUZ", e4m3fnuz), std::pair("f8E5M2FNUZ", e5m2fnuz)}) {
     CAPTURE(std::string(type));
-    auto kernel = [&](const char *from, const char *to, const char *rounding) {
-      return build(with(with(with(convert, "FROM", from), "TO", to), "ROUND", rounding), "gfx942");
-    };
-    compiled_kernel narrow = kernel("f16", type, ", rounding = rtne");
-    CHECK(narrow.find("llir")->find(".cvt.pk.") != std::string::npos);
-    std::vector<unsigned char> in = bytes(halves), out(65536);
-    for (unsigned program = 0; program < 64; ++program)
-      run(narrow, program, {&in, &out});
-    unsigned wrong = 0;
-    for (unsigned i = 0; i < 65536; ++i) {
-      double v = f16.decode(i & 0x7fff);
+    checkFromEveryHalf(type, "gfx942", [&](unsigned i, double v, unsigned is) {
       unsigned magnitude = std::min(format.round(v), format.largest);
-      wrong += out[i] != (std::isnan(v) ? 0x80 : magnitude ? magnitude | (i >> 8 & 0x80) : 0);
-    }
-    CHECK(wrong == 0);
+      return is == (std::isnan(v) ? 0x80 : magnitude ? magnitude | (i >> 8 & 0x80) : 0);
+    });
 
+    unsigned wrong = 0;
     for (const char *to : {"f16", "f32"}) {
       CAPTURE(std::string(to));
       bool half = to == std::string("f16");
       const Format &result = half ? f16 : f32;
-      compiled_kernel widen = kernel(type, to, "");
+      compiled_kernel widen = conversion(type, to, "gfx942");
       CHECK(widen.find("llir")->find(".cvt.pk.f32.") != std::string::npos);
-      std::vector<unsigned char> small = bytes(all), wide(half ? 2048 : 4096);
+      std::vector<unsigned char> small = everyFp8(), wide(half ? 2048 : 4096);
       run(widen, 0, {&small, &wide});
       for (unsigned i = 0; i < 256; ++i) {
         uint32_t bits = half ? elements<uint16_t>(wide)[i] : elements<uint32_t>(wide)[i];
