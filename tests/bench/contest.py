@@ -2,24 +2,28 @@
 """Tessera's, Triton's and PyTorch's code for the same cases, timed in turns in one process.
 
     contest.py --peer=PEER.py [--gpu-bench=bin/gpu_bench] [--only=vector_add,softmax,layer_norm,matmul] [--match=TEXT]
-               [--rounds=7] [--finalists=2] [--limit=340] [--warm=N] [--json=FILE] [--min-ratio=R]
+               [--seconds=2] [--rounds=N] [--finalists=2] [--limit=340] [--warm=N] [--json=FILE] [--min-ratio=R]
     contest.py --peer=PEER.py --kernels=DIR …      of kernels that `gpu_bench --export=DIR` wrote before
 
 A GPU that is limited by power runs slower after work than after a pause, so that programs which are timed one after the
 other differ by some per cent only because of what each does in between. Here all runs go to one stream of one process, with
-the same cache flush (triton.testing.do_bench): first every configuration of each compiler runs once, is compared with PyTorch's
-result and timed shortly; then the fastest --finalists of each and PyTorch are timed in turns, --rounds times, each round
-beginning with another. A row is the mean of the middle half of the rounds (a short kernel takes one of two times 0.6 us
-apart, between which a median tosses), of each compiler its best; ratio = its time / Tessera's, above 1 Tessera is faster.
+the last level cache overwritten before each, as triton.testing.do_bench does: first every configuration of each compiler runs
+once, is compared with PyTorch's result and timed shortly; then the fastest --finalists of each and PyTorch take turns: a round is
+one run of each, in an order drawn anew for every round, so that no kernel always follows the same other one and all see the
+same clock. Rounds fill --seconds, or are --rounds. A time is the mean of the middle half of a kernel's runs: short kernels take
+one of two times 0.6 us apart, between which a median tosses while this mean moves smoothly. Of each compiler its best; ratio =
+its time / Tessera's, above 1 Tessera is faster. The number behind +- is twice the standard error of the ratio, from the
+ratios in ten parts of the rounds.
 
 Both compilers are given the same configurations, those of gpu_bench. PEER.py is a module with Triton's kernels add_kernel,
 softmax_kernel, ln_kernel and mm_kernel. --warm compiles those beforehand in N processes. What --limit (seconds, all
 included) leaves no time for is said and skipped. Exit code 1: a result of Tessera's was wrong, a case has no kernel of
 Tessera's that runs, or a ratio to Triton is below --min-ratio.
 """
-import argparse, ctypes, importlib.util, json, os, statistics, subprocess, sys, tempfile, time
+import argparse, ctypes, importlib.util, json, os, random, statistics, subprocess, sys, tempfile, time
 
 PARTS = ("vector_add", "softmax", "layer_norm", "matmul")
+PIECES = 10  # of the rounds, for the error of a ratio
 MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 
 
@@ -238,34 +242,90 @@ def qualify(runs, check, quick, count):
     return sorted(times)[:count], failed
 
 
-def take_turns(runs, rounds, measure, over=lambda: False):
-    """name -> its times, one a round; a round that begins after `over()` is left out, but not the first."""
-    names, times = list(runs), {name: [] for name in runs}
-    for r in range(rounds):
-        if r and over():
+class Stopwatch:
+    """Microseconds of runs between two events each, the last level cache overwritten before every one."""
+
+    AT_ONCE = 512  # runs queued before they are waited for
+
+    def __init__(self, torch):
+        self.cuda, event = torch.cuda, lambda: torch.cuda.Event(enable_timing=True)
+        self.cache = torch.empty(256 << 20, dtype=torch.uint8, device="cuda")
+        self.events = [(event(), event()) for _ in range(self.AT_ONCE)]
+        self.times([lambda: None] * 8)
+        self.flush_us = self.span(lambda: [self.cache.zero_() for _ in range(100)]) / 100
+
+    def span(self, run):
+        (start, end), *_ = self.events
+        start.record()
+        run()
+        end.record()
+        self.cuda.synchronize()
+        return start.elapsed_time(end) * 1e3
+
+    def times(self, runs):
+        result = []
+        for first in range(0, len(runs), self.AT_ONCE):
+            some = runs[first : first + self.AT_ONCE]
+            for (start, end), run in zip(self.events, some):
+                self.cache.zero_()
+                start.record()
+                run()
+                end.record()
+            self.cuda.synchronize()
+            result += [start.elapsed_time(end) * 1e3 for (start, end), _ in zip(self.events, some)]
+        return result
+
+    def quick(self, run):
+        """The median of some 10 ms."""
+        first = statistics.median(self.times([run] * 3))
+        return statistics.median(self.times([run] * max(5, min(100, int(1e4 / first)))))
+
+
+def take_turns(runs, rounds, times_of, over=lambda: False, at_once=8, seed=0):
+    """name -> its times, one a round, in each of which all run in a random order. `times_of` gives the times of a list of
+    runs; it gets `at_once` rounds together, and none once `over()`, but always the first."""
+    names, times, order = list(runs), {name: [] for name in runs}, random.Random(seed)
+    for done in range(0, rounds, at_once):
+        if done and over():
             break
-        first = r % len(names)
-        for name in names[first:] + names[:first]:
-            times[name].append(measure(runs[name]))
+        turn = [name for _ in range(min(at_once, rounds - done)) for name in order.sample(names, len(names))]
+        for name, us in zip(turn, times_of([runs[name] for name in turn])):
+            times[name].append(us)
     return times
 
 
-def summary(times):
+def middle_mean(times):
+    """The mean of the middle half."""
     cut = (len(times) + 1) // 4
-    middle = sorted(times)[cut : len(times) - cut]
-    return {"mean_us": statistics.fmean(middle), "min_us": min(times), "max_us": max(times), "rounds": len(times)}
+    return statistics.fmean(sorted(times)[cut : len(times) - cut])
+
+
+def summary(times):
+    in_order = sorted(times)
+    at = lambda part: in_order[round(part * (len(times) - 1))]
+    return {"mean_us": middle_mean(times), "low_us": at(0.05), "high_us": at(0.95), "rounds": len(times)}
+
+
+def ratio_error(theirs, ours):
+    """Twice the standard error of their time / ours, of times of the same rounds; None of too few."""
+    piece = len(ours) // PIECES
+    if piece < 3:
+        return None
+    ratios = [middle_mean(theirs[i * piece : (i + 1) * piece]) / middle_mean(ours[i * piece : (i + 1) * piece]) for i in range(PIECES)]
+    return 2 * statistics.stdev(ratios) / PIECES**0.5
 
 
 def row_of(case, times, settings):
     """A case's row; `times`: (side, configuration) -> microseconds of the rounds. Of each side its fastest configuration."""
-    row = {"case": case}
+    row, best = {"case": case}, {}
     for (side, name), samples in times.items():
         found = dict(summary(samples), settings=settings.get((side, name), ""))
         if side not in row or found["mean_us"] < row[side]["mean_us"]:
-            row[side] = found
+            row[side], best[side] = found, samples
     for side in ("triton", "torch"):
         if side in row and "tessera" in row:
             row[side]["ratio"] = row[side]["mean_us"] / row["tessera"]["mean_us"]
+            row[side]["ratio_error"] = ratio_error(best[side], best["tessera"])
     return row
 
 
@@ -285,12 +345,13 @@ def row_text(row):
             text += f" | {side} {'-':>24}"
             continue
         t = row[side]
-        text += f" | {side} {t['mean_us']:8.2f} ({t['min_us']:.2f} {t['max_us']:.2f})"
+        text += f" | {side} {t['mean_us']:8.2f} ({t['low_us']:.2f} {t['high_us']:.2f})"
         text += f" x{t['ratio']:.3f}" if "ratio" in t else ""
+        text += f"+-{t['ratio_error']:.3f}" if t.get("ratio_error") is not None else ""
     return text
 
 
-def contest(name, entries, case, driver, folder, stream, do_bench, args, clock):
+def contest(name, entries, case, driver, folder, stream, watch, args, clock):
     """Runs one case and gives its row."""
     sync = case.torch.cuda.synchronize
 
@@ -300,8 +361,6 @@ def contest(name, entries, case, driver, folder, stream, do_bench, args, clock):
         sync()
         return case.wrong()
 
-    quick = lambda run: do_bench(run, warmup=3, rep=12, return_mode="median") * 1e3
-    measure = lambda run: do_bench(run, warmup=args.warmup, rep=args.rep, return_mode="median") * 1e3
     ours, theirs, settings, failed = {}, {}, {}, {}
     for entry in entries:
         text = settings_text(entry)
@@ -319,12 +378,14 @@ def contest(name, entries, case, driver, folder, stream, do_bench, args, clock):
 
     runs = {}
     for side, candidates in (("tessera", ours), ("triton", theirs)):
-        best, bad = qualify(candidates, check, quick, args.finalists)
+        best, bad = qualify(candidates, check, watch.quick, args.finalists)
         failed.update({f"{side} {text}": reason for text, reason in bad.items()})
         for _, text in best:
             runs[side, text], settings[side, text] = candidates[text], text
     runs["torch", ""] = case.reference
-    row = row_of(name, take_turns(runs, args.rounds, measure, clock.over), settings)
+    round_us = sum(watch.quick(run) + watch.flush_us for run in runs.values())
+    rounds = args.rounds or max(PIECES * 3, min(2000, int(args.seconds * 1e6 / round_us)))
+    row = row_of(name, take_turns(runs, rounds, watch.times, clock.over), settings)
     row["failed"] = failed
     return row
 
@@ -363,10 +424,9 @@ def main(argv=None):
     parser.add_argument("--gpu-bench", default=os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "gpu_bench"), help="writes the kernels where --kernels is not given")
     parser.add_argument("--only", default="", help="some of " + ",".join(PARTS))
     parser.add_argument("--match", default="", help="only cases with this in their name")
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--seconds", type=float, default=2, help="of a case's rounds")
+    parser.add_argument("--rounds", type=int, help="so many, however long they take")
     parser.add_argument("--finalists", type=int, default=2, help="configurations of each compiler in the rounds")
-    parser.add_argument("--warmup", type=float, default=25, help="milliseconds")
-    parser.add_argument("--rep", type=float, default=100, help="milliseconds")
     parser.add_argument("--limit", type=float, default=340, help="seconds for everything")
     parser.add_argument("--warm", type=int, default=0, help="processes that compile Triton's kernels beforehand")
     parser.add_argument("--share", type=int, help=argparse.SUPPRESS)  # of --warm: this process only compiles
@@ -409,15 +469,15 @@ def run(args, cases, clock):
     if args.share is not None:
         compile_peer(cases, torch, peer, args.share, args.warm)
         return 0
-    driver, stream = Driver(), torch.cuda.current_stream().cuda_stream
-    print(f"# {torch.cuda.get_device_name()}, torch {torch.__version__}, triton {triton.__version__}; microseconds: mean of the middle half (min max), xRATIO to Tessera")
+    driver, watch, stream = Driver(), Stopwatch(torch), torch.cuda.current_stream().cuda_stream
+    print(f"# {torch.cuda.get_device_name()}, torch {torch.__version__}, triton {triton.__version__}; microseconds: mean of the middle half (5 % 95 %), xRATIO to Tessera +- two standard errors")
     rows, skipped, bad = [], [], []
     for name, entries in cases.items():
         if clock.over(reserve=5):
             skipped.append(name)
             continue
         case = Case(name, torch, peer)
-        row = contest(name, entries, case, driver, args.kernels, stream, triton.testing.do_bench, args, clock)
+        row = contest(name, entries, case, driver, args.kernels, stream, watch, args, clock)
         rows.append(row)
         print(row_text(row))
         if "tessera" in row:

@@ -3,7 +3,7 @@
 
     contest_test.py [--gpu-bench=FILE --fake-cuda=FILE]     the programs; without them only what needs none is tested
 """
-import argparse, ctypes, glob, json, os, struct, subprocess, sys, tempfile, unittest
+import argparse, ctypes, json, os, random, struct, subprocess, sys, tempfile, unittest
 
 import contest
 
@@ -45,24 +45,62 @@ class Deciding(unittest.TestCase):
 
     def test_turns(self):
         order = []
-        times = contest.take_turns({"a": "a", "b": "b", "c": "c"}, 3, lambda name: order.append(name) or len(order))
-        self.assertEqual("".join(order), "abcbcacab")
-        self.assertEqual(times, {"a": [1, 6, 8], "b": [2, 4, 9], "c": [3, 5, 7]})
+        times = contest.take_turns({"a": "a", "b": "b", "c": "c"}, 5, lambda runs: [order.append(run) or len(order) for run in runs], at_once=2)
+        rounds = ["".join(order[i : i + 3]) for i in range(0, 15, 3)]
+        self.assertEqual(["".join(sorted(r)) for r in rounds], ["abc"] * 5)
+        self.assertGreater(len(set(rounds)), 1)
+        for r, text in enumerate(rounds):
+            self.assertEqual([times[name][r] for name in text], [3 * r + 1, 3 * r + 2, 3 * r + 3])
 
     def test_limit(self):
-        """Whoever comes late still has one whole round."""
-        times = contest.take_turns({"a": 1, "b": 2}, 5, lambda v: v, lambda: True)
-        self.assertEqual(times, {"a": [1], "b": [2]})
+        """Whoever comes late still has the first rounds."""
+        times = contest.take_turns({"a": 1, "b": 2}, 5, lambda runs: runs, lambda: True, at_once=2)
+        self.assertEqual(times, {"a": [1, 1], "b": [2, 2]})
 
     def test_row(self):
         times = {("tessera", "p"): [10, 11, 12], ("tessera", "q"): [9, 10, 30], ("triton", "p"): [22, 20, 18], ("torch", ""): [5, 5, 5]}
         row = contest.row_of("softmax float32 8x4", times, {("tessera", "q"): "q", ("triton", "p"): "p"})
-        self.assertEqual((row["tessera"]["mean_us"], row["tessera"]["settings"], row["tessera"]["max_us"]), (10, "q", 30))
+        self.assertEqual((row["tessera"]["mean_us"], row["tessera"]["settings"], row["tessera"]["high_us"]), (10, "q", 30))
         self.assertEqual((row["triton"]["ratio"], row["torch"]["ratio"]), (2, 0.5))
+        self.assertIsNone(row["triton"]["ratio_error"])
         self.assertIn("triton    20.00 (18.00 22.00) x2.000", contest.row_text(row))
         alone = contest.row_of("c", {("torch", ""): [5]}, {})
         self.assertNotIn("ratio", alone["torch"])
         self.assertIn("tessera", contest.row_text(alone))
+
+    def test_two_times(self):
+        """Kernels that toss between two times: the ratio follows how often each is taken, and its error says how sure that is."""
+        toss = lambda seed, share: [4.0 if random.Random(seed + i).random() < share else 5.0 for i in range(2000)]
+        fair = contest.row_of("c", {("tessera", ""): toss(0, 0.5), ("triton", ""): toss(5000, 0.5)}, {})["triton"]
+        self.assertLess(abs(fair["ratio"] - 1), fair["ratio_error"])
+        self.assertLess(fair["ratio_error"], 0.03)
+        less = contest.row_of("c", {("tessera", ""): toss(0, 0.6), ("triton", ""): toss(5000, 0.4)}, {})["triton"]
+        self.assertGreater(less["ratio"] - less["ratio_error"], 1.03)
+        self.assertIn(f"x{less['ratio']:.3f}+-{less['ratio_error']:.3f}", contest.row_text({"case": "c", "triton": less}))
+
+    def test_watch(self):
+        """The cache is overwritten before each run, outside of its events, however many runs there are."""
+        log = []
+
+        class Event:
+            def record(self):
+                log.append("event")
+                self.at = len(log)
+
+            def elapsed_time(self, end):
+                return (end.at - self.at) * 1e-3
+
+        cache = argparse.Namespace(zero_=lambda: log.append("flush"))
+        cuda = argparse.Namespace(Event=lambda enable_timing: Event(), synchronize=lambda: None)
+        watch = contest.Stopwatch(argparse.Namespace(cuda=cuda, uint8=0, empty=lambda *_, **__: cache))
+        self.assertAlmostEqual(watch.flush_us, 1.01)
+        log.clear()
+        short, long = lambda: log.append("run"), lambda: log.extend(["run"] * 3)
+        times = watch.times([short, long] * watch.AT_ONCE)
+        self.assertEqual([round(t) for t in times], [2, 4] * watch.AT_ONCE)
+        self.assertEqual(log[:4] + log[4:10], ["flush", "event", "run", "event", "flush", "event", "run", "run", "run", "event"])
+        self.assertEqual(log.count("flush"), 2 * watch.AT_ONCE)
+        self.assertEqual(round(watch.quick(short)), 2)
 
     def test_failures(self):
         lines = contest.failures_text({"triton a": "R", "triton b": "R", "triton c": "R", "tessera a": "WRONG: x"})
