@@ -7,6 +7,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 #include <random>
 #include <vector>
 
@@ -141,7 +142,7 @@ int main(int argc, char **argv) {
   std::int64_t rows = 1151, cols = 1000;
   tessera::cli cli("layer_norm", "Layer norm of the rows of a matrix, forward and backward");
   cli.option("--rows", rows, "rows");
-  cli.option("--cols", cols, "columns");
+  cli.option("--cols", cols, "columns", 1, 1 << 20); // a tile has no more
 
   return cli.run(argc, argv, [&] {
     const config tile{.block = static_cast<int>(std::bit_ceil(static_cast<std::uint64_t>(cols)))};
@@ -155,6 +156,8 @@ int main(int argc, char **argv) {
       return cli.show(sum_parts.compile_for(cli.target()));
     }
 
+    if (rows > std::numeric_limits<tl::i32>::max() / cols)
+      throw tessera::error(tessera::stage::launch, "the kernels count elements with 32 bits: fewer rows or columns");
     const tessera::device device = cli.device();
     const tessera::stream stream(device);
     const float eps = 1e-5f;

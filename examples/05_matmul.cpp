@@ -151,6 +151,12 @@ template <class T> struct matrix {
          unsigned seed)
       : rows(rows), cols(cols), row_stride(transposed ? 1 : cols + pad), col_stride(transposed ? rows + pad : 1),
         host(random(seed)), mem(d, host) {}
+  /// Elements from the first to the last, with what lies between.
+  static std::int64_t elements(std::int64_t runs, std::int64_t run) {
+    if (runs > std::numeric_limits<tl::i32>::max() / run)
+      throw tessera::error(tessera::stage::launch, "the kernel counts elements with 32 bits: a smaller m, n, k or pad");
+    return runs * run;
+  }
   [[nodiscard]] double at(std::int64_t r, std::int64_t c) const {
     return static_cast<double>(host[r * row_stride + c * col_stride]);
   }
@@ -160,7 +166,7 @@ private:
     std::mt19937 bits(seed);
     std::normal_distribution<float> normal;
     std::uniform_int_distribution<int> bytes(-128, 127);
-    std::vector<T> v(std::max(rows * row_stride, cols * col_stride), poison<T>());
+    std::vector<T> v(std::max(elements(rows, row_stride), elements(cols, col_stride)), poison<T>());
     for (std::int64_t r = 0; r < rows; ++r)
       for (std::int64_t c = 0; c < cols; ++c)
         if constexpr (is_integer<T>)
@@ -214,7 +220,7 @@ bool check(const settings &s, tl::precision precision, const matrix<T> &a, const
         want[n] += x * b.at(k, n);
     }
     for (std::int64_t n = 0; n < s.n; ++n) {
-      const double w = s.leaky_relu && want[n] < 0 ? 0.01 * want[n] : want[n];
+      const double w = s.leaky_relu && !is_integer<T> && want[n] < 0 ? 0.01 * want[n] : want[n];
       // A sum of K random products has the size |a| |b| / sqrt(K), and its rounding errors grow with sqrt(K).
       const double root = std::sqrt(static_cast<double>(s.k)), size = std::sqrt(a_norm * b_norm[n]) / root;
       const double stored = std::max(std::fabs(w), smallest_normal<result<T>>);
@@ -248,7 +254,7 @@ bool run(tessera::cli &cli, const settings &s, const std::string &type, tl::prec
   const tessera::stream stream(device);
   const matrix<T> a(device, s.m, s.k, s.trans_a, s.pad, 1), b(device, s.k, s.n, s.trans_b, s.pad, 2);
   const std::int64_t pitch = s.n + s.pad;
-  tessera::device_buffer<result<T>> out(device, s.m * pitch);
+  tessera::device_buffer<result<T>> out(device, matrix<T>::elements(s.m, pitch));
   // f(stream, grid, arguments…): f is the kernel, or something else that is done with these arguments.
   const auto call = [&](const auto &f) {
     return f(
@@ -265,9 +271,10 @@ bool run(tessera::cli &cli, const settings &s, const std::string &type, tl::prec
     c = kernel.configuration();
   }
 
-  std::printf("%s (%s): matmul %s %lld x %lld x %lld%s%s, tiles of %d x %d x %d\n", device.name().c_str(),
+  std::printf("%s (%s): matmul %s %lld x %lld x %lld%s%s%s, tiles of %d x %d x %d\n", device.name().c_str(),
               device.target().str().c_str(), type.c_str(), static_cast<long long>(s.m), static_cast<long long>(s.n),
-              static_cast<long long>(s.k), s.trans_a ? ", A transposed" : "", s.trans_b ? ", B transposed" : "", c.bm,
+              static_cast<long long>(s.k), s.trans_a ? ", A transposed" : "", s.trans_b ? ", B transposed" : "",
+              s.leaky_relu ? is_integer<T> ? ", no leaky relu for integers" : ", leaky relu" : "", c.bm,
               c.bn, c.bk);
   out.fill(poison<result<T>>());
   call(kernel);
@@ -305,20 +312,21 @@ int main(int argc, char **argv) {
   settings s;
   std::string type = "f16";
   tessera::cli cli("matmul", "C = A x B");
-  cli.option("--m", s.m, "rows of A and C");
-  cli.option("--n", s.n, "columns of B and C");
-  cli.option("--k", s.k, "columns of A, rows of B");
+  constexpr std::int64_t most = std::numeric_limits<tl::i32>::max();
+  cli.option("--m", s.m, "rows of A and C", 1, most);
+  cli.option("--n", s.n, "columns of B and C", 1, most);
+  cli.option("--k", s.k, "columns of A, rows of B", 1, most);
   cli.option("--type", type, "f16, bf16, f32, tf32, tf32x3, f64, f8e4m3, f8e5m2, f8e4m3fnuz, f8e5m2fnuz, i8 or all");
   cli.flag("--trans-a", s.trans_a, "store A column by column");
   cli.flag("--trans-b", s.trans_b, "store B column by column");
-  cli.option("--pad", s.pad, "elements between the rows (or columns) of every matrix");
-  cli.flag("--leaky-relu", s.leaky_relu, "C = leaky_relu(A x B)");
-  cli.option("--bm", s.bm, "rows of a tile of C");
-  cli.option("--bn", s.bn, "columns of a tile of C");
-  cli.option("--bk", s.bk, "columns of a tile of A");
-  cli.option("--group", s.group, "block rows launched together");
-  cli.option("--stages", s.stages, "tiles in flight");
-  cli.option("--warps", s.warps, "warps of a program");
+  cli.option("--pad", s.pad, "elements between the rows (or columns) of every matrix", 0, most);
+  cli.flag("--leaky-relu", s.leaky_relu, "C = leaky_relu(A x B), where its elements are floats");
+  cli.option("--bm", s.bm, "rows of a tile of C; 0: what suits the target, here and below", 0, 1 << 20);
+  cli.option("--bn", s.bn, "columns of a tile of C", 0, 1 << 20);
+  cli.option("--bk", s.bk, "columns of a tile of A", 0, 1 << 20);
+  cli.option("--group", s.group, "block rows launched together", 1, 1024);
+  cli.option("--stages", s.stages, "tiles in flight", 0, 64);
+  cli.option("--warps", s.warps, "warps of a program", 0, 64);
 
   return cli.run(argc, argv, [&] {
     bool ok = true, known = false;

@@ -121,11 +121,13 @@ std::vector<tl::f16> random(std::size_t n, unsigned seed) {
 }
 
 int main(int argc, char **argv) {
-  std::int64_t size = 288, bench_size = 8192, wave = 0;
+  std::int64_t size = 288, bench_size = 0, wave = 0;
   tessera::cli cli("launch_order", "Matrix product: the order in which programs compute its blocks");
-  cli.option("--size", size, "rows and columns of the product that is checked");
-  cli.option("--bench-size", bench_size, "the same of the one that the model describes and --bench times");
-  cli.option("--wave", wave, "programs that run at once; default: the device's multiprocessors");
+  constexpr std::int64_t most = 46340; // squared it is below 2^31: the kernel counts elements with 32 bits
+  cli.option("--size", size, "rows and columns of the product that is checked", 1, most);
+  cli.option("--bench-size", bench_size, "the same of the one that the model describes and --bench times; 0: what suits the device", 0,
+             most);
+  cli.option("--wave", wave, "programs that run at once; 0: as many as the device has multiprocessors", 0);
 
   return cli.run(argc, argv, [&] {
     const int groups[] = {1, 2, 4, 8, 16, 32};
@@ -180,6 +182,8 @@ int main(int argc, char **argv) {
                   static_cast<long long>(size), std::size(groups), ok ? "right" : "WRONG");
     }
 
+    const bool emulated = device.target().emulated(), measured = cli.bench() && device.is_cpu();
+    bench_size = bench_size ? bench_size : !measured ? 8192 : emulated ? 512 : 2048;
     const problem p{bench_size, bench_size, bench_size};
     config large{.bm = 128, .bn = 128, .bk = 64, .stages = 4};
     const std::size_t at_once = wave              ? static_cast<std::size_t>(wave)
@@ -195,7 +199,7 @@ int main(int argc, char **argv) {
       if (group == 1)
         row_major = bytes;
       least = group == 1 ? bytes : std::min(least, bytes);
-      std::printf("  groups of %2d rows: %7.3f GB, %6.1f FLOP per byte\n", group, bytes * 1e-9,
+      std::printf("  groups of %2d rows: %7.4g GB, %6.1f FLOP per byte\n", group, bytes * 1e-9,
                   2 * std::pow(static_cast<double>(bench_size), 3) / bytes);
     }
     if (bench_size / large.bm > 16) // enough blocks for the order to matter

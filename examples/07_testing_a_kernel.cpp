@@ -100,7 +100,7 @@ outcome test(const tessera::stream &s, std::int64_t M, std::int64_t N, std::int6
 int main(int argc, char **argv) {
   std::int64_t longest = 4096;
   tessera::cli cli("testing_a_kernel", "Edge shapes, a mistake that must be caught, and the error of long sums");
-  cli.option("--longest", longest, "the longest sum");
+  cli.option("--longest", longest, "the longest sum", 16, 1 << 20);
 
   return cli.run(argc, argv, [&] {
     if (cli.compile_only()) {
@@ -140,6 +140,19 @@ int main(int argc, char **argv) {
       ok = ok && wide.pass() && !narrow.outside;
       f16_error = narrow.error;
     }
+    if (cli.bench()) { // K is a multiple of the tile here: both are right
+      constexpr std::int64_t n = 512;
+      tessera::device_buffer<tl::f16> a(device, random(n * n, 0, 1)), b(device, random(n * n, 0, 2));
+      tessera::device_buffer<float> c(device, n * n);
+      for (bool masked : {true, false}) {
+        const config tile{.masked_k = masked};
+        const auto k = matmul<float>.with(tile);
+        const auto t = tessera::bench(stream, [&] { k(stream, {n / tile.bm, n / tile.bn}, a, b, c, n, n, n); });
+        cli.report(masked ? "matmul f16 512^3" : "matmul f16 512^3 without the mask of K", t,
+                   {{"tflops", t.tflops(2.0 * n * n * n)}});
+      }
+    }
+
     const bool worse = !(f16_error <= sum_tolerance(longest));
     std::printf("\nf16 sums %s the tolerance of f32 sums: %s\n", worse ? "exceed" : "keep",
                 ok && worse ? "right" : "WRONG");

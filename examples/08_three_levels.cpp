@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstdio>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <random>
 #include <string>
@@ -143,13 +144,16 @@ extern "C" __global__ void __launch_bounds__(256) matmul(const half_bits *A, con
 }
 )";
 
-/// A library opened at run time, by the first of several names that works.
+/// A library opened at run time: the one that the user names, else the first of several names that works.
 class library {
 public:
-  library(std::initializer_list<std::string> names) {
-    for (const std::string &n : names)
-      if (!n.empty() && !handle_)
-        handle_ = dlopen(n.c_str(), RTLD_NOW | RTLD_GLOBAL);
+  library() = default;
+  library(const std::string &named, std::initializer_list<const char *> names) {
+    if (!named.empty() && !(handle_ = dlopen(named.c_str(), RTLD_NOW | RTLD_GLOBAL)))
+      throw tessera::error(tessera::stage::launch, dlerror());
+    for (const char *n : names)
+      if (!handle_)
+        handle_ = dlopen(n, RTLD_NOW | RTLD_GLOBAL);
   }
   explicit operator bool() const { return handle_; }
   /// Calls the C function `name`, whose arguments have exactly the types given, and expects 0.
@@ -169,7 +173,7 @@ private:
 /// The kernels above, compiled by NVRTC for the device and launched through the driver.
 class hand_written {
 public:
-  hand_written(const library &nvrtc, const tessera::device &d) : cuda_{"libcuda.so.1"} {
+  hand_written(const library &nvrtc, const tessera::device &d) : cuda_("", {"libcuda.so.1"}) {
     void *program = nullptr, *context = nullptr, *module = nullptr;
     const std::string arch = "--gpu-architecture=" + d.properties().arch;
     const char *options[] = {arch.c_str()};
@@ -281,6 +285,8 @@ bool compare(tessera::cli &cli, const tessera::stream &s, const std::string &wha
 
 bool compare_softmax(tessera::cli &cli, const tessera::stream &s, std::int64_t rows, std::int64_t cols,
                      const hand_written *hand, const library &cudnn) {
+  if (rows > std::numeric_limits<tl::i32>::max() / cols)
+    throw tessera::error(tessera::stage::launch, "the kernels count elements with 32 bits: fewer rows or columns");
   const auto host = random<float>(rows * cols, 1);
   tessera::device_buffer<float> x(s.device(), host), y(s.device(), host.size());
   const int block = static_cast<int>(std::bit_ceil(static_cast<std::uint64_t>(cols)));
@@ -395,9 +401,9 @@ int main(int argc, char **argv) {
   std::string nvrtc_path, blas_path, cudnn_path;
   bool alone = false;
   tessera::cli cli("three_levels", "Softmax and matrix product by hand, from a library, and in Tessera");
-  cli.option("--rows", rows, "rows of the softmax");
-  cli.option("--cols", cols, "its columns");
-  cli.option("--size", size, "rows and columns of the matrices of the product, a multiple of 8");
+  cli.option("--rows", rows, "rows of the softmax; 0: what suits the device, here and below", 0);
+  cli.option("--cols", cols, "its columns", 0, 1 << 20);
+  cli.option("--size", size, "rows and columns of the matrices of the product, a multiple of 8", 0, 46336);
   cli.option("--nvrtc", nvrtc_path, "file of NVRTC, where the loader does not find it");
   cli.option("--blas", blas_path, "the same of cuBLAS, or of the CPU's BLAS");
   cli.option("--cudnn", cudnn_path, "the same of cuDNN");
@@ -421,20 +427,20 @@ int main(int argc, char **argv) {
 
     if (device.is_cpu()) {
       const bool native = device.target().str() == "cpu";
-      const library none{}, blas{blas_path, native ? "libopenblas.so.0" : "", native ? "libblas.so.3" : ""};
+      const library none, blas = native ? library(blas_path, {"libopenblas.so.0", "libblas.so.3"}) : none;
       const bool ok = compare_softmax(cli, stream, rows, cols, nullptr, none);
       return (native ? compare_matmul<float>(cli, stream, size, nullptr, blas)
                      : compare_matmul<tl::f16>(cli, stream, size, nullptr, none)) &&
              ok;
     }
     if (alone || device.target().kind != tessera::target_kind::cuda) { // what there is to compare with is made for CUDA
-      const library none{};
+      const library none;
       const bool ok = compare_softmax(cli, stream, rows, cols, nullptr, none);
       return compare_matmul<tl::f16>(cli, stream, size, nullptr, none) && ok;
     }
-    const library nvrtc{nvrtc_path, "libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12"};
-    const library cublas{blas_path, "libcublas.so", "libcublas.so.13", "libcublas.so.12"};
-    const library cudnn{cudnn_path, "libcudnn.so", "libcudnn.so.9", "libcudnn.so.8"};
+    const library nvrtc(nvrtc_path, {"libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12"});
+    const library cublas(blas_path, {"libcublas.so", "libcublas.so.13", "libcublas.so.12"});
+    const library cudnn(cudnn_path, {"libcudnn.so", "libcudnn.so.9", "libcudnn.so.8"});
     std::optional<hand_written> hand;
     if (nvrtc)
       hand.emplace(nvrtc, device);

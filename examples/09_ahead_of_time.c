@@ -61,9 +61,14 @@ static int run(tessera_stream s, int cols) {
   return worst < 1e-6;
 }
 
-/* --target=cpu, cuda or hip for one of them, =hip:gfx942 and so on too; 77 says that there is no such device. */
+/* The result is 77 where there is no such device. */
 int main(int argc, char **argv) {
-  const char *target = argc > 1 && !strncmp(argv[1], "--target=", 9) ? argv[1] + 9 : "";
+  const char *target = argc == 2 && !strncmp(argv[1], "--target=", 9) ? argv[1] + 9 : "";
+  if (argc > 1 && !*target) {
+    const int asked = !strcmp(argv[1], "--help");
+    fputs("usage: 09_ahead_of_time [--target=cpu|cuda|hip|hip:gfx942|…]\n", asked ? stdout : stderr);
+    return asked ? 0 : 2;
+  }
   int devices = 0, right = 1, ran = 0;
   CHECK(tessera_count_devices(&devices));
   for (int device = devices - 1; device >= -1; --device) {
@@ -78,5 +83,7 @@ int main(int argc, char **argv) {
     CHECK(tessera_destroy_stream(s));
     ran = 1;
   }
+  if (!ran)
+    fprintf(stderr, "09_ahead_of_time: there is no device %s\n", target);
   return !ran ? 77 : right ? 0 : 1;
 }

@@ -2,6 +2,7 @@
 # From a bare clone to a result: installs what is missing, builds what fused softmax needs and runs it on the best device here.
 # Usage: scripts/demo.sh [arguments of the example, such as --target=cpu:emulate=sm_90a]
 set -euo pipefail
+case "${1:-}" in -h | --help) sed -n '2,/^[^#]/s/^# \?//p' "${BASH_SOURCE[0]}"; exit ;; esac
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 scripts/setup.sh

@@ -2,6 +2,7 @@
 # Runs the whole suite on this machine's GPU, measures, and writes one file to send in. Usage: scripts/report.sh hip|cuda [FILE]
 # Builds preset release. Exit code 0: all tests passed; 77: no such GPU.
 set -uo pipefail
+case "${1:-}" in -h | --help) sed -n '2,/^[^#]/s/^# \?//p' "${BASH_SOURCE[0]}"; exit ;; esac
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 vendor=${1:-}
 case "$vendor" in hip | cuda) ;; *) echo "report: say whose GPU: hip or cuda" >&2; exit 2 ;; esac

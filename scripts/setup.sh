@@ -1,6 +1,7 @@
 #!/bin/bash
 # Installs the packages of scripts/packages.txt that are missing (Debian 12). Does nothing, and needs no rights, if all are there.
 set -euo pipefail
+case "${1:-}" in -h | --help) sed -n '2,/^[^#]/s/^# \?//p' "${BASH_SOURCE[0]}"; exit ;; esac
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
 missing=()

@@ -4,6 +4,7 @@
 # With DEVICE, which is cuda, hip, cpu or an emulated GPU such as gfx942, only the tests that run on it: operations and
 # examples. So `scripts/test.sh release hip` is the whole check of an AMD card, and its exit code is 77 where there is none.
 set -euo pipefail
+case "${1:-}" in -h | --help) sed -n '2,/^[^#]/s/^# \?//p' "${BASH_SOURCE[0]}"; exit ;; esac
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 preset=dev device=
 case "${1:-}" in dev | release | asan) preset=$1; shift ;; esac

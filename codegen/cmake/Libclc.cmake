@@ -11,7 +11,7 @@ function(tessera_embed_libclc name file)
     string(LENGTH ${function} length)
     list(APPEND functions --func=_Z${length}${function}f --func=_Z${length}${function}d)
   endforeach()
-  list(APPEND functions --func=_Z3powff --func=_Z3powdd)
+  list(APPEND functions --func=_Z3powff --func=_Z3powdd --func=_Z4fmoddd)
 
   set(bitcode ${CMAKE_CURRENT_BINARY_DIR}/libclc_${name}.bc)
   add_custom_command(OUTPUT ${bitcode}

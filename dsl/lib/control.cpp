@@ -62,6 +62,8 @@ void abandon(std::uint32_t region) noexcept {
 
 namespace {
 
+Operation *last_operation(const frame &f) { return f.block->empty() ? nullptr : &f.block->back(); }
+
 /// Variables of enclosing regions that `frames` gave a new value, in order of declaration.
 std::vector<variable_id> assigned(const trace_state &s, std::initializer_list<const frame *> list) {
   std::map<variable_id, bool> found;
@@ -195,6 +197,8 @@ open_loop open_for(dtype t, handle lo, handle hi, handle step, const tl::loop_op
       fail_at("the step of tl::range must be positive", w);
   if (o.stages < 0 || o.unroll < 0)
     fail_at("loop options are positive, or 0 for the compiler's choice", w);
+  if (o.stages > 64)
+    fail_at(fmt::format("stages = {}: at most 64 trips of a loop can be in flight", o.stages), w);
   construct &c = s.open_construct(w);
   c.operands = std::move(bounds);
   c.options = o;
@@ -260,13 +264,16 @@ std::uint32_t open_if(handle condition, const location &w) {
   const Value cond = scalar_condition(s, condition, "tl::if_", w);
   construct &c = s.open_construct(w);
   c.operands = {cond};
+  c.before = last_operation(s.frames.back());
   s.push(c, region_kind::then_branch);
   return c.id;
 }
 
 void open_else(std::uint32_t region) {
   trace_state &s = trace_state::current({});
-  s.push(s.top(region), region_kind::else_branch);
+  construct &c = s.top(region);
+  c.before = last_operation(s.frames.back());
+  s.push(c, region_kind::else_branch);
 }
 
 void close_branch(std::uint32_t region, std::span<const handle> yielded, const location &w) {
@@ -281,6 +288,10 @@ void close_branch(std::uint32_t region, std::span<const handle> yielded, const l
 void finish_if(std::uint32_t region, std::span<handle> results) {
   trace_state &s = trace_state::current({});
   construct &c = s.top(region);
+  if (last_operation(s.frames.back()) != c.before) // kept by a name: its values would come after what uses them
+    fail_at(fmt::format("the branch at {} ends with its statement: write tl::if_(…).else_(…); without a name for it",
+                        brief(c.where)),
+            s.last);
   frame none;
   frame &then = c.done[0], &otherwise = c.done.size() > 1 ? c.done[1] : none;
   const auto carried = assigned(s, {&then, &otherwise});

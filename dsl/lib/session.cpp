@@ -264,10 +264,10 @@ handle read_variable(handle h, const location &w) {
 
 void assign_variable(handle h, handle value, const location *where) {
   trace_state &s = trace_state::current(where ? *where : location{});
-  const location &w = where ? *where : s.last;
+  const location &w = where && where->line() ? *where : s.last;
   variable &v = s.variable_of(h, w);
   Value x = s.use(value, w);
-  if (auto c = x.getDefiningOp<arith::ConstantOp>(); c && shape_of(x).empty())
+  if (s.values[value.id].number)
     x = s.to_shape(x, shape_of(v.type), s.at(w)); // a number takes the shape
   if (x.getType() != v.type)
     fail_at(fmt::format("variable declared at {} is {}; assigned {} at {}", brief(v.declared),

@@ -62,6 +62,7 @@ struct construct {
   tl::loop_options options{};
   bool is_unsigned = false;
   int axis = 0;
+  mlir::Operation *before = nullptr; ///< a branch: the last operation in front of it
   std::string first_trace; ///< strict mode: the body as it was traced the first time
   bool again = false;
 };
@@ -90,6 +91,7 @@ struct trace_state {
   struct entry {
     mlir::Value value;
     std::uint32_t region;
+    bool number = false; ///< written as a number, not what values fold to
   };
   std::vector<entry> values;
   std::vector<handle> arguments;

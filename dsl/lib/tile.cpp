@@ -158,7 +158,9 @@ Value trace_state::constant(element_type t, const literal &x, llvm::ArrayRef<std
 
 handle constant(element_type t, const literal &x, const tl::dims &shape, const location &w) {
   trace_state &s = trace_state::current(w);
-  return s.make(s.constant(t, x, checked(shape, w), w));
+  const handle h = s.make(s.constant(t, x, checked(shape, w), w));
+  s.values[h.id].number = shape.rank == 0;
+  return h;
 }
 
 handle full(handle scalar, const tl::dims &shape, const location &w) {
@@ -170,6 +172,8 @@ handle arange(std::int64_t first, std::int64_t last, const location &w) {
   trace_state &s = trace_state::current(w);
   if (last <= first)
     fail_at(fmt::format("arange({}, {}) is empty", first, last), w);
+  if (first < INT32_MIN || last - 1 > INT32_MAX)
+    fail_at(fmt::format("arange({}, {}) is beyond i32; add a tl::i64 offset to a smaller one", first, last), w);
   const std::int64_t shape[] = {last - first};
   check_shape(shape, w);
   return s.make(tt::MakeRangeOp::create(s.b, s.at(w), with_shape(s.b.getI32Type(), shape),

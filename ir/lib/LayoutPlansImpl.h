@@ -22,6 +22,9 @@ unsigned phaseBits(unsigned laneBits, unsigned accessBytes, const SharedMemoryMo
 unsigned conflictBits(llvm::ArrayRef<f2::Vec> offsets, unsigned vecBytes, unsigned elementBytes,
                       const SharedMemoryModel &model);
 
+/// How lanes whose elements lie at `offsets` (Register, Lane, Warp, Block) are served by ldmatrix or stmatrix.
+std::optional<MatrixAccess> planMatrix(const LinearLayout &offsets, unsigned elementBytes);
+
 /// Fills the Shared part of `plan`. Both layouts have all of Register, Lane, Warp, Block, in this order, and `src`
 /// holds every element of `dst` in the same program.
 void planShared(ConversionPlan &plan, const LinearLayout &src, const LinearLayout &dst, unsigned elementBytes,

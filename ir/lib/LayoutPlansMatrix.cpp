@@ -104,7 +104,7 @@ static std::optional<MatrixAccess> planMatrix(const LinearLayout &offsets, unsig
   return access;
 }
 
-static std::optional<MatrixAccess> planMatrix(const LinearLayout &offsets, unsigned elementBytes) {
+std::optional<MatrixAccess> planMatrix(const LinearLayout &offsets, unsigned elementBytes) {
   auto plain = planMatrix(offsets, elementBytes, /*transposed=*/false);
   return plain ? plain : planMatrix(offsets, elementBytes, /*transposed=*/true);
 }

@@ -68,12 +68,15 @@ struct MemoryChoice {
 /// Finds the memory layout of the tile that `src` holds in a pass.
 class MemoryChooser {
 public:
-  MemoryChooser(const Side &src, const Side &dst, unsigned elementBytes, const SharedMemoryModel &model)
-      : src(src), dst(dst), elementBytes(elementBytes), model(model),
+  /// `matrixStores`: whether the stores may be stmatrix.
+  MemoryChooser(const Side &src, const Side &dst, unsigned elementBytes, const SharedMemoryModel &model,
+                bool matrixStores)
+      : src(src), dst(dst), elementBytes(elementBytes), model(model), matrixStores(matrixStores),
         tile(complement({}, concat(src.threads, src.registers))),
         maxVecBits(Log2_32(std::max(model.maxVectorBytes / elementBytes, 1u))) {}
 
-  /// The widest vectors that both sides can have; or wider ones on one side where that is cheaper on the whole.
+  /// The widest vectors that both sides can have; or wider ones on one side, or rows that stmatrix writes, where that is
+  /// cheaper on the whole.
   MemoryChoice best() const {
     Vecs common = complement(concat(src.threads, dst.threads), intersect(src.registers, dst.registers));
     common.truncate(std::min<size_t>(common.size(), maxVecBits));
@@ -86,21 +89,55 @@ public:
           best = std::move(choice);
       }
     }
+    for (bool transposed : {false, true}) // also at equal cost
+      if (auto choice = matrixRows(transposed); choice && choice->cost <= best.cost)
+        best = std::move(*choice);
     return best;
   }
 
 private:
-  /// Register moves by which the vectors of the side `wide` alone can grow, up to the maximal width: no thread of the
-  /// wide side moves along the vector, and no thread of either side along its common part.
+  /// A layout whose rows of 16 bytes are loaded by one lane each and stored by stmatrix: along the row lie the elements of
+  /// a register, and the lanes that share a row in the instruction.
+  std::optional<MemoryChoice> matrixRows(bool transposed) const {
+    constexpr unsigned kRowBytes = 16, kRegisterBytes = 4, kUnitBytes = 2, kLaneBits = 5;
+    if (!matrixStores || src.lanes.size() != kLaneBits || elementBytes > (transposed ? kUnitBytes : kRegisterBytes))
+      return std::nullopt;
+    unsigned elementBits = Log2_32((transposed ? kUnitBytes : kRegisterBytes) / elementBytes);
+    Vecs common = complement(concat(src.threads, dst.threads), intersect(src.registers, dst.registers));
+    if (common.size() < elementBits || (transposed && src.registers.size() <= elementBits))
+      return std::nullopt;
+    common.truncate(elementBits);
+    unsigned first = transposed ? 2 : 0, along = Log2_32(kRowBytes / elementBytes) - elementBits;
+    Vecs row(ArrayRef(src.lanes).slice(first, along)), vector = concat(common, row);
+    ArrayRef<Vec> wanted = ArrayRef(dst.registers).take_front(vector.size()); // or words would have to be taken apart
+    if (!fits(common, row, dst) || intersect(wanted, vector).size() != vector.size())
+      return std::nullopt;
+    // What one matrix stores at once: its rows are numbered by the other lanes, and in a transposed one by a register bit.
+    Vecs phase = row;
+    if (transposed)
+      phase.push_back(src.registers[elementBits]);
+    for (auto [i, lane] : enumerate(src.lanes))
+      if (i < first || i >= first + along)
+        phase.push_back(lane);
+    return choose(common, row, /*widenStore=*/false, phase);
+  }
+
+  /// Whether vectors of `common` and `extra` can be accessed whole by `wide`, and those of `common` by the other side: no
+  /// thread of the wide side moves along the vector, and no thread of either side along its common part.
+  bool fits(ArrayRef<Vec> common, ArrayRef<Vec> extra, const Side &wide) const {
+    Vecs vector = concat(common, extra), others = concat(concat(src.threads, dst.threads), extra);
+    return complement(wide.threads, vector).size() == vector.size() &&
+           complement(others, common).size() == common.size();
+  }
+
+  /// Register moves by which the vectors of the side `wide` alone can grow, up to the maximal width.
   Vecs extension(ArrayRef<Vec> common, const Side &wide) const {
     Vecs extra;
     for (Vec candidate : wide.registers) {
       if (common.size() + extra.size() >= maxVecBits)
         break;
-      Vecs grown = concat(extra, ArrayRef(candidate)), vector = concat(common, grown);
-      Vecs others = concat(concat(src.threads, dst.threads), grown);
-      if (complement(wide.threads, vector).size() == vector.size() &&
-          complement(others, common).size() == common.size())
+      Vecs grown = concat(extra, ArrayRef(candidate));
+      if (fits(common, grown, wide))
         extra = std::move(grown);
     }
     return extra;
@@ -111,12 +148,14 @@ private:
   }
 
   /// The best layout whose low bits are `common` then `extra`, the latter being vector bits for the wide side only.
-  MemoryChoice choose(ArrayRef<Vec> common, ArrayRef<Vec> extra, bool widenStore) const {
+  /// `storePhase`: what the narrow side stores at once, if not by vectors.
+  MemoryChoice choose(ArrayRef<Vec> common, ArrayRef<Vec> extra, bool widenStore, ArrayRef<Vec> storePhase = {}) const {
     const Side &wide = widenStore ? src : dst, &narrow = widenStore ? dst : src;
     Vecs vector = concat(common, extra);
     unsigned wordBits = Log2_32(std::max(model.bankBytes / elementBytes, 1u));
     unsigned bitsBelowRow = Log2_32(std::max(model.banks * model.bankBytes / elementBytes, 1u));
-    ArrayRef<Vec> widePhase = phase(wide, vector.size()), narrowPhase = phase(narrow, common.size());
+    ArrayRef<Vec> widePhase = phase(wide, vector.size());
+    ArrayRef<Vec> narrowPhase = storePhase.empty() ? phase(narrow, common.size()) : storePhase;
 
     // `high`: what the bits above the vector span. The wide side's threads must lie in it, so that their vectors start
     // at multiples of the width. To the narrow side `extra` are bank bits over which its lanes should spread: a lane
@@ -170,8 +209,31 @@ private:
     MemoryChoice choice{concat(concat(vector, word), concat(bank, rows))};
     choice.storeBits = widenStore ? vector.size() : common.size();
     choice.loadBits = widenStore ? common.size() : vector.size();
-    choice.cost = cost(choice.bases, src, choice.storeBits) + cost(choice.bases, dst, choice.loadBits);
+    choice.cost = storeCost(choice) + cost(choice.bases, dst, choice.loadBits);
     return choice;
+  }
+
+  /// By vectors, or by stmatrix where that takes fewer instructions.
+  unsigned storeCost(const MemoryChoice &choice) const {
+    unsigned vectors = cost(choice.bases, src, choice.storeBits);
+    if (!matrixStores)
+      return vectors;
+    Span memory(choice.bases);
+    auto offsets = [&](ArrayRef<Vec> images) {
+      Vecs result;
+      for (Vec image : images)
+        result.push_back(memory.solve(image).value_or(0));
+      return result;
+    };
+    auto access = planMatrix(LinearLayout({int64_t(1) << choice.bases.size()},
+                                          {{HwDim::Register, offsets(src.registers)},
+                                           {HwDim::Lane, offsets(src.lanes)},
+                                           {HwDim::Warp, offsets(ArrayRef(src.threads).drop_front(src.lanes.size()))}}),
+                             elementBytes);
+    unsigned accesses = 1u << (src.registers.size() - choice.storeBits);
+    if (!access || access->instructions.size() >= accesses)
+      return vectors;
+    return access->instructions.size() * (1 + access->count * bankConflicts(*access, elementBytes, model));
   }
 
   /// Instructions plus wavefronts of a warp.
@@ -189,6 +251,7 @@ private:
   const Side &src, &dst;
   unsigned elementBytes;
   const SharedMemoryModel &model;
+  bool matrixStores;
   Vecs tile;
   unsigned maxVecBits;
 };
@@ -286,7 +349,8 @@ void planShared(ConversionPlan &plan, const LinearLayout &src, const LinearLayou
   to.lanes = Vecs(dst.bases(HwDim::Lane));
   to.threads = concat(concat(to.lanes, dst.bases(HwDim::Warp)), blockMoves);
 
-  MemoryChoice choice = MemoryChooser(from, to, elementBytes, model).best();
+  bool wholeWarps = !plan.idleLanes && none_of(plan.srcIterated, [](auto bit) { return bit.first == HwDim::Lane; });
+  MemoryChoice choice = MemoryChooser(from, to, elementBytes, model, model.matrixStores && wholeWarps).best();
   plan.memory = LinearLayout(src.shape(), {{HwDim::Offset, choice.bases}});
   plan.vecStore = 1u << choice.storeBits;
   plan.vecLoad = 1u << choice.loadBits;

@@ -119,8 +119,9 @@ bool exists(const MatrixInstruction &i) {
   return false;
 }
 
-MatrixInstruction widestOnHopper(const MatrixInstruction &i, int64_t rows, int64_t depth) {
-  if (i != MatrixInstruction{MatrixFamily::Mma, 2, 8, 8, 4, 64} || rows < 16)
+// Generations behind sm_90 take the wide f64 instructions too, but ptxas makes single ones of them.
+MatrixInstruction widestOnNvidia(unsigned capability, const MatrixInstruction &i, int64_t rows, int64_t depth) {
+  if (capability != 90 || i != MatrixInstruction{MatrixFamily::Mma, 2, 8, 8, 4, 64} || rows < 16)
     return i;
   return {MatrixFamily::Mma, 3, 16, 8, unsigned(std::clamp<int64_t>(depth, 4, 16)), 64};
 }

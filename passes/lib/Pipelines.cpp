@@ -18,10 +18,10 @@ struct TtgirPipelineOptions : PassPipelineOptions<TtgirPipelineOptions> {
   Option<int> threadsPerWarp{*this, "threads-per-warp", llvm::cl::desc("lanes of a warp"), llvm::cl::init(32)};
   Option<int> numCtas{*this, "num-ctas", llvm::cl::desc("programs of a cluster"), llvm::cl::init(1)};
   Option<std::string> target{*this, "target", llvm::cl::desc("what ttg.target says"), llvm::cl::init(TargetModel::defaultName)};
-  Option<unsigned> maxVectorBits{*this, "max-vector-bits", llvm::cl::desc("widest access of a thread"),
+  Option<unsigned> maxVectorBits{*this, "max-vector-bits", llvm::cl::desc("bits one thread accesses at once"),
                                  llvm::cl::init(128)};
   Option<bool> wideLanes{*this, "wide-lanes", llvm::cl::desc("lanes are one vector register"), llvm::cl::init(false)};
-  Option<unsigned> maxSharedBytes{*this, "max-shared-bytes", llvm::cl::desc("shared memory of a program"),
+  Option<unsigned> maxSharedBytes{*this, "max-shared-bytes", llvm::cl::desc("bytes of shared memory that a program may use"),
                                   llvm::cl::init(UINT32_MAX)};
   Option<int> numStages{*this, "num-stages", llvm::cl::desc("software pipelining depth"), llvm::cl::init(3)};
 };

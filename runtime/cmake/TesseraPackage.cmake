@@ -15,7 +15,10 @@ write_basic_package_version_file(tesseraConfigVersion.cmake COMPATIBILITY SameMi
 install(FILES runtime/cmake/TesseraKernels.cmake DESTINATION ${package_dir})
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/tesseraConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/tesseraConfigVersion.cmake
         DESTINATION ${package_dir})
-install(TARGETS tessera-opt tessera-translate tessera-layout tessera-cache RUNTIME OPTIONAL) # a build of the library alone installs too
+file(RELATIVE_PATH from_tools /${CMAKE_INSTALL_BINDIR} /${CMAKE_INSTALL_LIBDIR})
+set(tools tessera-opt tessera-translate tessera-layout tessera-cache)
+set_target_properties(${tools} PROPERTIES INSTALL_RPATH "$ORIGIN/${from_tools}" INSTALL_RPATH_USE_LINK_PATH ON)
+install(TARGETS ${tools} RUNTIME OPTIONAL) # a build of the library alone installs too
 install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 # ---- the bundle: a tree that runs from any folder of any machine with glibc >= 2.36, libstdc++, libz and libzstd ----------

@@ -1,32 +1,26 @@
-// The part of the autotuner without types: which key, who tunes, trials, the result on disk, what is shown of it.
+// The part of the autotuner without types: which key, who tunes, trials, and who else has tuned.
 #include <tessera/runtime/autotune.h>
 
 #include "cache/kernel_cache.h"
 #include "device_impl.h"
 #include "publish_table.h"
+#include "tuning_report.h"
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cstdio>
-#include <cstdlib>
 #include <map>
 #include <mutex>
 #include <numeric>
-#include <sys/ioctl.h>
 #include <thread>
-#include <unistd.h>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <tessera/error.h>
 #include <tessera/runtime/cpu_executor.h>
 
 namespace tessera {
 namespace {
-
-using json = nlohmann::ordered_json;
 
 std::vector<std::string> words(std::string_view text) {
   std::vector<std::string> parts;
@@ -40,141 +34,10 @@ std::vector<std::string> words(std::string_view text) {
   return parts;
 }
 
-std::string options_text(const compile_options &o) {
-  const compile_options standard;
-  std::string text;
-  auto add = [&](const char *name, auto value, auto usual) {
-    if (value != usual)
-      text += fmt::format("{}{}={}", text.empty() ? "" : ", ", name, value);
-  };
-  add("num_warps", o.num_warps, standard.num_warps);
-  add("num_stages", o.num_stages, standard.num_stages);
-  add("num_ctas", o.num_ctas, standard.num_ctas);
-  add("maxnreg", o.maxnreg, standard.maxnreg);
-  add("precise_math", o.precise_math, standard.precise_math);
-  add("enable_fp_fusion", o.enable_fp_fusion, standard.enable_fp_fusion);
-  add("line_info", o.line_info, standard.line_info);
-  add("debug", o.debug, standard.debug);
-  return text;
-}
-std::string text_of(const tuning_trial &t) {
-  const std::string options = options_text(t.options);
-  return t.config + (t.config.empty() || options.empty() ? "" : ", ") + options;
-}
-std::string first_line(const std::string &text) { return text.substr(0, text.find('\n')); }
-
-json to_json(const tuning_report &r) {
-  auto number = [](double v) { return v == v ? json(v) : json(nullptr); };
-  json trials = json::array();
-  for (auto &t : r.trials) {
-    json entry{{"config", t.config}, {"options", options_text(t.options)}};
-    if (t.measured())
-      entry.update({{"median_ms", number(t.median_ms)}, {"p20_ms", number(t.p20_ms)}, {"p80_ms", number(t.p80_ms)}});
-    if (!t.skipped.empty())
-      entry["skipped"] = t.skipped;
-    entry.update({{"compile_ms", t.compile_ms},
-                  {"registers", t.registers},
-                  {"spills", t.spills},
-                  {"shared_bytes", t.shared_bytes}});
-    trials.push_back(std::move(entry));
-  }
-  return {{"kernel", r.kernel}, {"target", r.target},   {"device", r.device},         {"key", r.key},
-          {"best", r.best},     {"seconds", r.seconds}, {"from_cache", r.from_cache}, {"trials", std::move(trials)}};
-}
-
-/// As text; names that are no UTF-8 lose what is wrong in them.
-std::string dump(const json &j, int indent) { return j.dump(indent, ' ', false, json::error_handler_t::replace); }
-
-/// Fills in what an earlier process measured; false where the text is no report of these trials.
-bool read_report(tuning_report &r, std::string_view text) try {
-  const json j = json::parse(text, nullptr, false);
-  if (!j.is_object() || !j.contains("trials") || !j["trials"].is_array() || j["trials"].size() != r.trials.size())
-    return false;
-  r.best = j.value("best", -1);
-  for (std::size_t i = 0; i < r.trials.size(); ++i) {
-    const json &t = j["trials"][i];
-    tuning_trial &to = r.trials[i];
-    if (!t.is_object() || t.value("config", "") != to.config)
-      return false;
-    auto number = [&](const char *name, double otherwise) {
-      return t.contains(name) && t[name].is_number() ? t[name].get<double>() : otherwise;
-    };
-    to.median_ms = number("median_ms", to.median_ms), to.p20_ms = number("p20_ms", to.p20_ms);
-    to.p80_ms = number("p80_ms", to.p80_ms), to.compile_ms = number("compile_ms", 0);
-    to.registers = int(number("registers", -1)), to.spills = int(number("spills", -1));
-    to.shared_bytes = unsigned(number("shared_bytes", 0));
-    to.skipped = t.value("skipped", "");
-  }
-  return r.best >= 0 && std::size_t(r.best) < r.trials.size() && r.trials[std::size_t(r.best)].measured();
-} catch (const json::exception &) { // a text where a number should be
-  return false;
-}
-
-/// The order of a table: measured ones by time, then those left early, then the rest.
-std::vector<const tuning_trial *> ranked(const tuning_report &r) {
-  std::vector<const tuning_trial *> order;
-  for (auto &t : r.trials)
-    order.push_back(&t);
-  std::ranges::stable_sort(order, {}, [](const tuning_trial *t) {
-    return std::pair(t->measured() ? t->skipped.empty() ? 0 : 1 : 2, t->measured() ? t->median_ms : 0);
-  });
-  return order;
-}
-
-/// Shows how far tuning is: a bar that is redrawn on a terminal, a line at the beginning and the end elsewhere.
-class progress {
-public:
-  progress(bool wanted, const tuning_report &r) : shown_(wanted && allowed()), terminal_(isatty(2)), report_(r) {
-    if (shown_ && !terminal_)
-      fmt::print(stderr, "tessera: tuning {}: {} candidates on {}\n", title(), r.trials.size(), r.device);
-  }
-  void step(const char *doing, std::size_t done, std::size_t all) {
-    if (!shown_ || !terminal_)
-      return;
-    constexpr std::size_t width = 24;
-    const std::size_t full = all ? done * width / all : width;
-    std::string line =
-        fmt::format("{:#<{}}{:.<{}} {}/{} {} {}{}", "", full, "", width - full, done, all, doing, title(), best());
-    // A line that the terminal breaks could not be redrawn.
-    winsize window{};
-    const std::size_t most = ioctl(2, TIOCGWINSZ, &window) == 0 && window.ws_col > 1 ? window.ws_col - 1u : 79;
-    if (line.size() > most) {
-      line.resize(most);
-      while (!line.empty() && (line.back() & 0x80)) // not half a character
-        line.pop_back();
-    }
-    fmt::print(stderr, "\r\033[K{}", line);
-    std::fflush(stderr);
-  }
-  ~progress() {
-    if (!shown_)
-      return;
-    if (terminal_)
-      fmt::print(stderr, "\r\033[K");
-    const auto measured = std::ranges::count_if(report_.trials, [](auto &t) { return t.measured(); });
-    fmt::print(stderr, "tessera: tuned {}{}, {} measured, {} skipped, {:.1f} s\n", title(), best(), measured,
-               report_.trials.size() - std::size_t(measured), report_.seconds);
-  }
-
-private:
-  static bool allowed() {
-    const char *text = std::getenv("TESSERA_AUTOTUNE_PROGRESS");
-    return !text || std::string_view(text) != "0";
-  }
-  std::string title() const { return report_.kernel + (report_.key.empty() ? "" : " for " + report_.key); }
-  std::string best() const {
-    if (report_.best < 0)
-      return {};
-    auto &t = report_.trials[std::size_t(report_.best)];
-    return fmt::format(": {} takes {:.4g} ms", text_of(t), t.median_ms);
-  }
-  bool shown_, terminal_;
-  const tuning_report &report_;
-};
-
 } // namespace
 
-// ---- calls and reports ----------------------------------------------------------------------------------------------
+// ---- calls
+// --------------------------------------------------------------------------------------------------------------
 
 std::size_t tuning_call::index(std::string_view name) const {
   const auto at = std::ranges::find(names_, name);
@@ -217,35 +80,6 @@ std::int64_t tuning_call::integer(std::string_view name) const {
 }
 
 std::size_t tuning_call::bytes(std::string_view name) const { return bytes_[index(name)]; }
-
-std::string tuning_report::table() const {
-  std::size_t width = 9;
-  for (auto &t : trials)
-    width = std::max(width, text_of(t).size());
-  std::string text = fmt::format("{} for {} on {} ({}): {} candidates, {}\n", kernel,
-                                 key.empty() ? "all arguments" : key, device, target, trials.size(),
-                                 from_cache ? "measured by an earlier process" : fmt::format("{:.1f} s", seconds));
-  text += fmt::format("  {:<{}}  {:>10} {:>8} {:>5} {:>7} {:>10}\n", "candidate", width, "ms", "vs best", "regs",
-                      "spills", "shared");
-  const double fastest = best < 0 ? 0 : trials[std::size_t(best)].median_ms;
-  for (const tuning_trial *t : ranked(*this)) {
-    text += fmt::format("{} {:<{}}  ", best >= 0 && t == &trials[std::size_t(best)] ? '*' : ' ', text_of(*t), width);
-    if (t->measured())
-      text += fmt::format("{:>10.4g} {:>7.2f}x ", t->median_ms, fastest > 0 ? t->median_ms / fastest : 1.0);
-    if (t->measured() && t->registers >= 0)
-      text += fmt::format("{:>5} {:>7} {:>10}", t->registers, t->spills, t->shared_bytes);
-    else if (t->measured())
-      text += fmt::format("{:>5} {:>7} {:>10}", "", "", t->shared_bytes);
-    if (!t->skipped.empty())
-      text += (t->measured() ? "  " : "") + first_line(t->skipped);
-    while (text.ends_with(' '))
-      text.pop_back();
-    text += '\n';
-  }
-  return text;
-}
-
-std::string tuning_report::json() const { return dump(to_json(*this), 2); }
 
 // ---- tuner ----------------------------------------------------------------------------------------------------------
 
@@ -324,9 +158,14 @@ struct tuner::impl {
 
   tuning_report describe(const call &c, const std::vector<tuning_candidate> &candidates) const;
   cache_key disk_key(const call &c, const tuning_report &r, const std::vector<tuning_candidate> &candidates) const;
+  /// Finds the fastest of the candidates; throws where none can run.
+  void search(const call &c, tuning_report &r, const std::vector<tuning_candidate> &candidates,
+              std::chrono::steady_clock::time_point began) const;
   void prune(tuning_report &r, const std::vector<tuning_candidate> &candidates) const;
-  void compile(const call &c, tuning_report &r, const std::vector<tuning_candidate> &candidates, progress &p) const;
-  void measure(const call &c, tuning_report &r, const std::vector<tuning_candidate> &candidates, progress &p) const;
+  void compile(const call &c, tuning_report &r, const std::vector<tuning_candidate> &candidates,
+               tuning_progress &p) const;
+  void measure(const call &c, tuning_report &r, const std::vector<tuning_candidate> &candidates,
+               tuning_progress &p) const;
 };
 
 namespace {
@@ -461,7 +300,7 @@ void tuner::impl::prune(tuning_report &r, const std::vector<tuning_candidate> &c
 }
 
 void tuner::impl::compile(const call &c, tuning_report &r, const std::vector<tuning_candidate> &candidates,
-                          progress &p) const {
+                          tuning_progress &p) const {
   std::vector<std::size_t> todo;
   for (std::size_t i = 0; i < candidates.size(); ++i)
     if (r.trials[i].skipped.empty())
@@ -499,7 +338,7 @@ void tuner::impl::compile(const call &c, tuning_report &r, const std::vector<tun
 }
 
 void tuner::impl::measure(const call &c, tuning_report &r, const std::vector<tuning_candidate> &candidates,
-                          progress &p) const {
+                          tuning_progress &p) const {
   std::lock_guard alone(measuring(c.s.impl()));
   keeper kept(c, names, zeroed, restored);
   bool in_hook = false;
@@ -586,6 +425,26 @@ void tuner::impl::measure(const call &c, tuning_report &r, const std::vector<tun
   kept.finish();
 }
 
+void tuner::impl::search(const call &c, tuning_report &r, const std::vector<tuning_candidate> &candidates,
+                         std::chrono::steady_clock::time_point began) const {
+  {
+    tuning_progress p(set.progress, r);
+    prune(r, candidates);
+    compile(c, r, candidates, p);
+    measure(c, r, candidates, p);
+    r.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  }
+  if (r.best >= 0)
+    return;
+  std::string reasons;
+  for (auto &t : r.trials)
+    reasons += fmt::format("\n  {}: {}", text_of(t), first_line(t.skipped));
+  throw error(
+      stage::launch,
+      fmt::format("no candidate of kernel '{}' can run{}:{}", r.kernel, r.key.empty() ? "" : " for " + r.key, reasons),
+      {c.where.file, c.where.line, 0});
+}
+
 tuner::tuner(const kernel_core &core, std::span<const param_type> types, settings s)
     : impl_(std::make_unique<impl>(core, types, std::move(s))) {}
 tuner::~tuner() = default;
@@ -662,24 +521,9 @@ const tuner::choice &tuner::tune(const call &c, const std::function<std::vector<
       keeper(c, m.names, m.zeroed, {}).finish();
   }
   if (!found_on_disk) {
-    {
-      progress p(m.set.progress, r);
-      m.prune(r, candidates);
-      m.compile(c, r, candidates, p);
-      m.measure(c, r, candidates, p);
-      r.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
-    }
-    if (r.best < 0) {
-      std::string reasons;
-      for (auto &t : r.trials)
-        reasons += fmt::format("\n  {}: {}", text_of(t), first_line(t.skipped));
-      throw error(stage::launch,
-                  fmt::format("no candidate of kernel '{}' can run{}:{}", r.kernel,
-                              r.key.empty() ? "" : " for " + r.key, reasons),
-                  {c.where.file, c.where.line, 0});
-    }
+    m.search(c, r, candidates, began);
     if (stored_as)
-      store_on_disk(*disk, *stored_as, dump(to_json(r), -1));
+      store_on_disk(*disk, *stored_as, stored_form(r));
   }
   e->found.best = r.best;
   e->found.variant = candidates[std::size_t(r.best)].variant;

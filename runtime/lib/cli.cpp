@@ -2,10 +2,13 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <new>
 #include <stdexcept>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -16,9 +19,26 @@
 
 namespace tessera {
 
+namespace {
+
+/// Asked before the work, whose results would be lost: why `file` cannot be written, or nothing.
+std::string why_unwritable(const std::string &file) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(file, ignored))
+    return "'" + file + "' is a folder";
+  const bool there = std::filesystem::exists(file, ignored);
+  const std::filesystem::path folder = std::filesystem::path(file).parent_path();
+  if (access(there ? file.c_str() : folder.empty() ? "." : folder.c_str(), there ? W_OK : W_OK | X_OK) == 0)
+    return {};
+  return fmt::format("'{}' cannot be written: {}", file, std::strerror(errno));
+}
+
+} // namespace
+
 struct cli::impl {
   CLI::App app;
   std::string name, target = "auto", dump, json_file, plot_file;
+  std::string ran_for, ran_on; ///< the device's target and name
   bool compile_only = false, bench = false, autotune = false;
   nlohmann::ordered_json results = nlohmann::ordered_json::array(), tunings = nlohmann::ordered_json::array();
   bool plotted = false, device_missing = false;
@@ -29,23 +49,28 @@ struct cli::impl {
         ->capture_default_str();
     app.add_option("--dump", dump,
                    "STAGE[,STAGE…][:DIR]: ttir ttgir llir ptx cubin amdgcn hsaco asm obj, to stdout or files");
-    app.add_flag("--compile-only", compile_only, "compile for the target; no device is needed");
-    app.add_flag("--autotune", autotune, "search the configurations for the fastest (kept on disk) and show them");
-    app.add_flag("--bench", bench, "measure");
-    app.add_option("--json", json_file, "write the measurements, and what --autotune tried, to this file");
+    auto *only = app.add_flag("--compile-only", compile_only, "compile for the target; no device is needed");
+    app.add_flag("--autotune", autotune, "search the configurations for the fastest (kept on disk) and show them")
+        ->excludes(only);
+    app.add_flag("--bench", bench, "measure")->excludes(only);
+    app.add_option("--json", json_file, "write the measurements, and what --autotune tried, to this file")
+        ->check(why_unwritable);
     app.add_option("--plot", plot_file, "write the sweep of the measurements to this file: .svg, .png, .csv or .json")
         ->needs("--bench")
-        ->check([](const std::string &file) { // now, not when all is measured
+        ->check([](const std::string &file) {
           const std::string_view form = std::string_view(file).substr(std::min(file.rfind('.'), file.size()));
           const bool known = form == ".svg" || form == ".png" || form == ".csv" || form == ".json";
-          return known ? "" : "'" + file + "' ends with none of .svg, .png, .csv, .json";
+          return known ? why_unwritable(file) : "'" + file + "' ends with none of .svg, .png, .csv, .json";
         });
   }
 
   void write_json() const {
     if (json_file.empty())
       return;
-    nlohmann::ordered_json document{{"program", name}, {"target", target}, {"results", results}};
+    nlohmann::ordered_json document{{"program", name}, {"target", ran_for.empty() ? target : ran_for}};
+    if (!ran_on.empty())
+      document["device"] = ran_on;
+    document["results"] = results;
     if (!tunings.empty())
       document["autotune"] = tunings;
     std::ofstream out(json_file);
@@ -59,7 +84,9 @@ cli::cli(std::string name, std::string description)
     : impl_(std::make_unique<impl>(std::move(description), std::move(name))) {}
 cli::~cli() = default;
 
-void cli::option(const std::string &flag, std::int64_t &value, const std::string &help) {
+void cli::option(const std::string &flag, std::int64_t &value, const std::string &help, std::int64_t least,
+                 std::int64_t most) {
+  const bool endless = most == std::numeric_limits<std::int64_t>::max();
   impl_->app.add_option(flag, value, help)
       ->capture_default_str()
       ->check([](const std::string &text) { // would be taken as the largest there is
@@ -67,7 +94,7 @@ void cli::option(const std::string &flag, std::int64_t &value, const std::string
         std::strtoll(text.c_str(), nullptr, 0);
         return errno == ERANGE ? "'" + text + "' does not fit into 64 bits" : "";
       })
-      ->check(CLI::Range(std::int64_t(1), std::numeric_limits<std::int64_t>::max(), "≥ 1"));
+      ->check(CLI::Range(least, most, endless ? fmt::format("≥ {}", least) : fmt::format("{} to {}", least, most)));
 }
 void cli::option(const std::string &flag, double &value, const std::string &help) {
   impl_->app.add_option(flag, value, help)->capture_default_str();
@@ -91,6 +118,10 @@ int cli::run(int argc, char **argv, const std::function<bool()> &body) {
     if (!impl_->dump.empty())
       set_dump(impl_->dump);
     const bool right = body();
+    if (impl_->autotune && impl_->tunings.empty())
+      throw error(stage::launch, "this program has no configurations for --autotune to try");
+    if (!impl_->json_file.empty() && impl_->results.empty() && impl_->tunings.empty())
+      throw error(stage::launch, "this program has no measurements for the --json file");
     impl_->write_json();
     if (!impl_->plot_file.empty() && !impl_->plotted)
       throw error(stage::launch, "this program has nothing to plot");
@@ -106,7 +137,9 @@ int cli::run(int argc, char **argv, const std::function<bool()> &body) {
 tessera::device cli::device() const {
   (void)target(); // a target that cannot be parsed is a mistake, not a device that is missing
   try {
-    return tessera::device::open(impl_->target);
+    const tessera::device d = tessera::device::open(impl_->target);
+    impl_->ran_for = d.target().str(), impl_->ran_on = d.name();
+    return d;
   } catch (const error &) {
     impl_->device_missing = true;
     throw;

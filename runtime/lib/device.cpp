@@ -134,6 +134,12 @@ device device::open(std::string_view text) {
 
 const device_properties &device::properties() const noexcept { return impl_->properties; }
 const target &device::target() const noexcept { return impl_->target; }
+std::string device::place() const {
+  for (const vendor &v : vendors)
+    if (v.kind == target().kind)
+      return fmt::format("{}:{}", v.name, properties().index);
+  return target().str();
+}
 void device::synchronize() const { impl_->synchronize_all(); }
 std::size_t device::free_bytes() const { return impl_->free_bytes(); }
 
@@ -175,19 +181,28 @@ event::~event() {
   if (native_)
     impl_->destroy_event(native_);
 }
+void *event::native() const {
+  if (!native_)
+    throw error(stage::launch, "this event was moved from");
+  return native_;
+}
 void event::record(const stream &s) {
-  if (&s.impl() != impl_)
+  if (s.memory_space() != impl_->memory_space)
     throw error(stage::launch, "an event is recorded on a stream of the device it was made for");
-  impl_->record(native_, s.native());
+  impl_->record(native(), s.native());
 }
-void event::synchronize() const { impl_->synchronize_event(native_); }
+void event::synchronize() const { impl_->synchronize_event(native()); }
 void event::wait(const stream &s) const {
-  if (s.memory_space() == 0 || impl_->memory_space == 0)
-    impl_->synchronize_event(native_); // work on the CPU is done when it is given: nothing is left to order
-  else
-    s.impl().wait(s.native(), native_);
+  if (s.impl().target.kind == impl_->target.kind && s.memory_space() != 0)
+    s.impl().wait(s.native(), native());
+  else // not the same driver's; and work on the CPU is done when it is given, so that nothing is left to order
+    impl_->synchronize_event(native());
 }
-double event::elapsed_ms(const event &start) const { return impl_->elapsed_ms(start.native_, native_); }
+double event::elapsed_ms(const event &start) const {
+  if (start.impl_->memory_space != impl_->memory_space)
+    throw error(stage::launch, "the time between two events is known where both are of one device");
+  return impl_->elapsed_ms(start.native(), native());
+}
 
 // ---- memory
 // ------------------------------------------------------------------------------------------------------------
@@ -207,7 +222,8 @@ namespace {
 void *queue(const device_impl &d, const stream *s) {
   if (s && s->memory_space() != d.memory_space)
     throw error(stage::launch,
-                fmt::format("this memory is of {}, the stream of {}", d.target.str(), s->device().target().str()));
+                fmt::format("this memory is of {}, the stream of {}", device(const_cast<device_impl &>(d)).place(),
+                            s->device().place()));
   return s ? s->native() : nullptr;
 }
 } // namespace
@@ -235,8 +251,14 @@ void copy_within(device_impl &d, void *to, const void *from, std::size_t bytes, 
 }
 void copy_between(device_impl &to_device, void *to, device_impl &from_device, const void *from, std::size_t bytes,
                   const stream *s) {
-  if (to_device.target.kind == from_device.target.kind)
+  if (to_device.target.kind == from_device.target.kind) {
+    if (!s && to_device.memory_space != from_device.memory_space) { // one default stream does not wait for another's
+      event done{device(from_device)};
+      done.record(stream::default_of(device(from_device)));
+      done.wait(stream::default_of(device(to_device)));
+    }
     return copy_within(to_device, to, from, bytes, s);
+  }
   void *q = queue(to_device, s);
   std::vector<std::byte> host(bytes);
   copy_out(from_device, host.data(), from, bytes, nullptr);

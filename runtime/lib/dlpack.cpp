@@ -81,7 +81,16 @@ bool is_empty(const dlpack_view &t) {
 
 } // namespace
 
-std::uint64_t dlpack_address(const dlpack_view &t, dtype element, const stream &s, bool contiguous, std::string &why) {
+std::uint64_t dlpack_address(const dlpack_view &t, dtype element, const stream &s, bool contiguous, bool written,
+                             std::string &why) {
+  if (t.version != 1) {
+    why = fmt::format("is a DLPack tensor of version {}; version 1 is known here", t.version);
+    return 0;
+  }
+  if (written && t.flags & 1) {
+    why = "is a read-only DLPack tensor, but the kernel may write it: make the parameter tl::ptr<const T>, or pass a copy";
+    return 0;
+  }
   // Some libraries hand bool out as 8-bit integers.
   const bool as_bool = element == dtype::i1 && t.bits == 8 && (t.code == dl_bool || t.code == dl_uint);
   if (!as_bool && (t.code != code_of(element) || std::size_t(t.bits) != 8 * size_of(element) || t.lanes != 1)) {
@@ -116,7 +125,13 @@ std::uint64_t dlpack_address(const dlpack_view &t, dtype element, const stream &
     why = "is a DLPack tensor without data";
     return 0;
   }
-  return reinterpret_cast<std::uint64_t>(t.data) + t.byte_offset;
+  const std::uint64_t address = reinterpret_cast<std::uint64_t>(t.data) + t.byte_offset;
+  if (address % size_of(element)) {
+    why = fmt::format("is a DLPack tensor at address {:#x}, not a multiple of its elements' {} bytes", address,
+                      size_of(element));
+    return 0;
+  }
+  return address;
 }
 
 } // namespace tessera::detail

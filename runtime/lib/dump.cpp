@@ -48,6 +48,9 @@ dump_spec parse(std::string_view text) {
     if (std::ranges::find(known_stages, s) == known_stages.end())
       throw error(stage::launch,
                   fmt::format("'{}' is no stage that can be dumped; there are {}", s, fmt::join(known_stages, ", ")));
+  if (spec.stages.empty() && !text.empty())
+    throw error(stage::launch,
+                fmt::format("'{}' names no stage to dump; there are {}", text, fmt::join(known_stages, ", ")));
   return spec;
 }
 
@@ -123,8 +126,15 @@ void detail::dump(const compiled_kernel &k, std::size_t first, bool last) {
                  text.ends_with('\n') ? "" : "\n");
     }
   }
-  if (last)
+  if (last) {
+    std::vector<std::string> absent;
+    for (auto &stage : s.spec.stages)
+      if (!k.find(stage))
+        absent.push_back(stage);
+    if (!absent.empty())
+      fmt::print("// {} for {} has no {}\n", k.metadata.name, k.compiled_for.str(), fmt::join(absent, ", "));
     fmt::print("// {}\n", kernel_handle(std::make_shared<compiled_kernel>(k)).summary());
+  }
   std::fflush(stdout);
 }
 

@@ -10,6 +10,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <thread>
 
 #include <fmt/format.h>
 
@@ -65,11 +66,32 @@ struct loaded_kernel {
   }
 };
 
-/// A specialisation compiled for a target. Its lock is held while it is compiled and loaded: others that want the same
-/// wait, others that want something else do not.
+/// A specialisation compiled for a target. It is claimed while it is compiled and loaded: others that want the same wait,
+/// others that want something else do not.
 struct compilation {
-  std::mutex lock;
   std::shared_ptr<const compiled_kernel> kernel;
+  std::mutex lock;
+  std::atomic<std::thread::id> owner;
+};
+
+class compiling {
+public:
+  compiling(compilation &c, const std::string &kernel) : c_(c) {
+    if (c.owner == std::this_thread::get_id())
+      throw error(stage::trace,
+                  fmt::format("kernel '{}' is launched while its own lambda is traced, which would never end", kernel));
+    c.lock.lock();
+    c.owner = std::this_thread::get_id();
+  }
+  ~compiling() {
+    c_.owner = std::thread::id();
+    c_.lock.unlock();
+  }
+  compiling(const compiling &) = delete;
+  compiling &operator=(const compiling &) = delete;
+
+private:
+  compilation &c_;
 };
 
 /// Milliseconds since it was made, or since the last lap.
@@ -200,7 +222,7 @@ struct kernel_core::impl {
 
   loaded_kernel &load(const kernel_core &core, kernel_variant &v, device_impl &d, const specialization &s) const {
     compilation &c = v.slot(d.target, s);
-    std::lock_guard compiling(c.lock);
+    const compiling claimed(c, core.name());
     if (loaded_kernel *k = v.find(&d, s)) // another thread was first
       return *k;
 
@@ -416,7 +438,7 @@ kernel_handle kernel_core::prepare(kernel_variant &v, const device &d, specializ
 kernel_handle kernel_core::compile_for(kernel_variant &v, const target &t, specialization s) const {
   s = impl_->reduced(s, t);
   compilation &c = v.slot(t, s);
-  std::lock_guard compiling(c.lock);
+  const compiling claimed(c, name());
   return kernel_handle(located(declared_, [&] { return impl_->compile(*this, v, c, t, s); }));
 }
 

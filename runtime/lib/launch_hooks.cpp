@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include <tessera/error.h>
+
 namespace tessera {
 namespace detail {
 
@@ -68,11 +70,16 @@ const nvtx_functions *find_nvtx() {
   const std::string how = wanted ? wanted : "";
   if (how == "0" || (how.empty() && !tool))
     return nullptr;
-  if (!how.empty() && how != "1")
-    return use_library(how.c_str()) ? &found : nullptr;
-  for (const char *library : {tool, "libnvToolsExt.so.1", "libroctx64.so.4", "libroctx64.so"})
-    if (library && use_library(library))
-      return &found;
+  if (how.empty() || how == "1") {
+    for (const char *library : {tool, "libnvToolsExt.so.1", "libroctx64.so.4", "libroctx64.so"})
+      if (library && use_library(library))
+        return &found;
+  } else if (use_library(how.c_str())) {
+    return &found;
+  }
+  if (!how.empty()) // asked for by name
+    throw error(stage::launch, "TESSERA_NVTX is '" + how + "', but there is no such library with NVTX or ROCTX ranges: name "
+                               "one, or unset it");
   return nullptr;
 }
 

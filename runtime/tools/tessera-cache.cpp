@@ -146,8 +146,12 @@ int main(int argc, char **argv) {
         double n = -1;
         return CLI::detail::lexical_cast(text, n) && n >= 0 && n <= 36500 ? "" : "'" + text + "' is no number of days";
       });
-  clear->add_option("--kind", kind, "kernel or tuning only");
-  CLI11_PARSE(app, argc, argv);
+  clear->add_option("--kind", kind, "kernel or tuning only")->check(CLI::IsMember({"kernel", "tuning"}));
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError &e) {
+    return app.exit(e) == 0 ? 0 : 2; // --help ends here too
+  }
 
   try {
     if (folder.empty())

@@ -264,6 +264,30 @@ TEST_CASE("f16 to e5m2: ties to even, on tiles as wide as a packed conversion") 
   }
 }
 
+TEST_CASE("two conversions round twice, whatever may be contracted") {
+  const auto kernel = tl::kernel("twice", [](tl::ptr<const double> x, tl::ptr<f16> y, tl::ptr<float> z) {
+    auto at = tl::arange(0, 64);
+    auto v = tl::load(x + at);
+    tl::store(y + at, v.to<float>().to<f16>());
+    tl::store(z + at, v.to<float>().to<bf16>().to<float>());
+  });
+  // The first rounding makes ties, which the second takes to even.
+  std::vector<double> x;
+  std::vector<f16> halves;
+  std::vector<float> rounded;
+  for (int i = 0; i < 64; ++i) {
+    x.push_back(std::ldexp(1 + i % 2 * 0x1p-10 + 0x1p-11 + (i % 4 < 2 ? 0x1p-40 : -0x1p-40), i / 4 - 8));
+    x.back() += std::ldexp(i % 8 < 4 ? 0 : 0x1p-8, i / 4 - 8);
+    halves.push_back(f16(static_cast<float>(x.back())));
+    rounded.push_back(static_cast<float>(bf16(static_cast<float>(x.back()))));
+  }
+  output<f16> out(64);
+  output<float> out2(64);
+  launch(kernel, 1, *input<double>(x), *out, *out2);
+  check_equal<f16>("f64 to f32 to f16", out.read(), halves);
+  check_equal<float>("f64 to f32 to bf16 to f32", out2.read(), rounded);
+}
+
 TEST_CASE("from bool") { test_casts_from<bool>(); }
 TEST_CASE("from signed integers") {
   test_casts_from<i8>();

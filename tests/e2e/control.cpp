@@ -364,6 +364,39 @@ TEST_CASE("division of a run that crosses zero is not constant") {
   check_equal<i32>("crossing zero", out.read(), {-2, -1, -1, -1, -1, -1, -1, -1, 70, 71, 71, 71, 71, 71, 71, 71});
 }
 
+TEST_CASE("variables count up and down, pointers too; a null pointer is seen") {
+  const auto kernel = tl::kernel("counts", [](tl::ptr<const float> x, tl::ptr<const float> bias, tl::ptr<float> y) {
+    auto at = tl::arange(0, 8);
+    tl::var sum = tl::zeros<float>({8});
+    tl::var from = x;
+    tl::var trips = 0;
+    tl::while_([&] { return trips < 3; }, [&] {
+      sum += tl::load(from++ + at);
+      ++trips;
+      --sum;
+    });
+    tl::if_(bias != nullptr, [&] { sum += tl::load(bias + at); });
+    tl::store(y + at, sum);
+    tl::store(y + 8, trips--.to<float>());
+    tl::store(y + 9, trips.to<float>());
+    tl::store(y + 10, tl::where(nullptr == bias, 1.0f, tl::scalar<float>(0)));
+  });
+  const auto x = iota<float>(16);
+  input<float> in(x);
+  for (bool with_bias : {false, true}) {
+    output<float> out(11);
+    if (with_bias)
+      launch(kernel, 1, *in, *in, *out);
+    else
+      launch(kernel, 1, *in, nullptr, *out);
+    std::vector<float> want;
+    for (int i = 0; i < 8; ++i)
+      want.push_back(static_cast<float>(3 * i + (with_bias ? i : 0))); // i + i + 1 + i + 2 - 3
+    want.insert(want.end(), {3, 2, with_bias ? 0.0f : 1.0f});
+    check_equal<float>(with_bias ? "with bias" : "without", out.read(), want);
+  }
+}
+
 TEST_CASE("an assertion on the device names itself and its line; the next launch works") {
   const auto kernel = tl::kernel("asserts", [](tl::ptr<const i32> x, tl::ptr<i32> y) {
     auto at = tl::arange(0, 32);

@@ -220,6 +220,7 @@ TEST_CASE("large tiles") {
     return;
   tile_test<f16>::run(256, 64, 64, 8);
   tile_test<f16>::run(64, 256, 32, 4);
+  tile_test<f16>::run(256, 256, 32, 16);
   tile_test<f8e4m3>::run(128, 128, 128, 4);
   tile_test<i8>::run(128, 64, 128, 8);
   tile_test<float>::run(128, 128, 32, 8, tl::precision::tf32);

@@ -259,6 +259,7 @@ template <class T> const std::vector<binary_op<T>> &float_ops() {
        [](T a, T b) {
          return make<T>(static_cast<double>(round_to<T>(to_double(a) * static_cast<long double>(to_double(b)))));
        }},
+      {"%", [](v a, v b) -> v { return a % b; }, [](T a, T b) { return make<T>(std::fmod(to_double(a), to_double(b))); }},
       {"min", [](v a, v b) -> v { return tl::minimum(a, b); },
        [](T a, T b) { return T(as_float(b) < as_float(a) || std::isnan(as_float(a)) ? b : a); }},
       {"max", [](v a, v b) -> v { return tl::maximum(a, b); },
@@ -333,7 +334,12 @@ TEST_CASE("float functions of one value, fast") {
   test_unary<double>(false);
 }
 
-TEST_CASE("float functions of one value, precise") { test_unary<float>(true); }
+TEST_CASE("float functions of one value, precise") {
+  test_unary<float>(true);
+  test_unary<f16>(true);
+  test_unary<bf16>(true);
+  test_unary<double>(true);
+}
 
 TEST_CASE("sine, cosine and tangent of angles of every magnitude") {
   test_angles<float>(false);

@@ -69,6 +69,7 @@ TEST_SUITE("mistakes") {
     tessera::device_buffer<float> x(dev(), 4), y(dev(), 4), none(dev(), 0);
     const auto moved = std::move(x);
     says(after([&] { launch(twice, 1, x, y, 4); }), "argument 1 of kernel 'twice' is a device_buffer that was moved from");
+    says(after([&] { launch(twice, 1, x.view(), y, 4); }), "argument 1 of kernel 'twice' is a device_buffer that was moved from");
     says(after([&] { launch(twice, 1, none, none, 0); }), "no error");
   }
 
@@ -156,6 +157,7 @@ TEST_SUITE("mistakes") {
     };
     refused({.num_warps = 3}, "num_warps = 3 is not a power of two");
     refused({.num_stages = -1}, "num_stages = -1 is negative");
+    refused({.num_stages = 65}, "num_stages = 65: at most 64 trips of a loop can be in flight");
     refused({.maxnreg = -8}, "maxnreg = -8 is negative");
     refused({.num_ctas = 2}, "num_ctas = 2: a program on several thread blocks");
   }

@@ -19,6 +19,104 @@ tl::val<i32> at(int rows, int cols) {
   return tl::arange(0, rows)[all, newaxis] * cols + tl::arange(0, cols)[newaxis, all];
 }
 
+// A product and a sum through an index, in a loop whose index is of the type I.
+template <class I> const auto counted = tl::kernel(
+    "counted", [](tl::ptr<const f16> a, tl::ptr<const i32> index, tl::ptr<float> y, tl::val<I> lo, tl::val<I> hi,
+                  tl::val<I> step, config c) {
+      tl::var acc = tl::zeros<float>({32, 32}), sum = tl::zeros<float>({32, 32});
+      for (auto i : tl::range(lo, hi, step, {.stages = c.stages})) {
+        auto trip = tl::cast<i32>((i - lo) / step);
+        auto x = tl::load(a + trip * 1024 + at(32, 32));
+        acc = tl::dot(x, tl::trans(x), acc);
+        sum += tl::load(a + tl::load(index + trip) * 1024 + at(32, 32)).template to<float>();
+      }
+      tl::store(y + at(32, 32), acc);
+      tl::store(y + 1024 + at(32, 32), sum);
+    });
+
+template <class I> void check_counted(I lo, I hi, I step, int trips) {
+  std::vector<f16> a(5 * 1024);
+  for (int i = 0; i < 5 * 1024; ++i)
+    a[i] = f16(static_cast<float>((i * 7 + i / 32 * 3) % 5 - 2));
+  const std::vector<i32> index{3, 0, 4, 1, 2};
+  std::vector<float> want(2048);
+  for (int t = 0; t < trips; ++t)
+    for (int i = 0; i < 32; ++i)
+      for (int j = 0; j < 32; ++j) {
+        want[1024 + i * 32 + j] += a[index[t] * 1024 + i * 32 + j];
+        for (int k = 0; k < 32; ++k)
+          want[i * 32 + j] += a[t * 1024 + i * 32 + k] * a[t * 1024 + j * 32 + k];
+      }
+  input<f16> x(a);
+  input<i32> at(index);
+  for (int stages : {1, 2, 4}) {
+    output<float> y(2048);
+    launch(counted<I>.with({.stages = stages}), 1, *x, *at, *y, lo, hi, step);
+    check_equal<float>(type_name<I>() + " " + std::to_string(lo) + " to " + std::to_string(hi) + ", stages " +
+                           std::to_string(stages),
+                       y.read(), want);
+  }
+}
+
+// Divisions in front of a pipelined loop, and a product.
+template <class I> const auto divided = tl::kernel(
+    "divided", [](tl::ptr<const f16> a, tl::ptr<const I> starts, tl::ptr<const I> divisors, tl::ptr<I> quotients,
+                  tl::ptr<I> rests, tl::ptr<float> y, config c) {
+      auto program = tl::program_id(0);
+      auto lane = tl::arange(0, 64);
+      auto n = tl::load(starts + program) + lane.template to<I>();
+      auto d = tl::load(divisors + program);
+      tl::store(quotients + program * 64 + lane, n / d);
+      tl::store(rests + program * 64 + lane, n % d);
+      tl::var acc = tl::zeros<float>({32, 32});
+      for (auto i : tl::range(0, 4, {.stages = c.stages})) {
+        auto x = tl::load(a + i * 1024 + at(32, 32));
+        acc = tl::dot(x, tl::trans(x), acc);
+      }
+      tl::store(y + program * 1024 + at(32, 32), acc);
+    });
+
+template <class I> void check_divided() {
+  using wide = std::int64_t;
+  std::vector<I> starts, divisors, quotients, rests;
+  for (wide start : {wide(0), wide(100), (wide(1) << 21) - 32, wide(1) << 21, (wide(1) << 23) - 32,
+                     (wide(1) << 31) - 64, wide(-32), -(wide(1) << 31)})
+    for (wide d : {wide(1), wide(2), wide(7), wide(64), wide(1000), (wide(1) << 23) - 1, wide(1) << 23,
+                   (wide(1) << 31) - 1, wide(0), wide(-1), wide(-7), -(wide(1) << 31)}) {
+      starts.push_back(static_cast<I>(start));
+      divisors.push_back(static_cast<I>(d));
+      for (int i = 0; i < 64; ++i) {
+        const wide n = static_cast<I>(start + i), by = divisors.back();
+        quotients.push_back(static_cast<I>(by ? n / by : 0));
+        rests.push_back(static_cast<I>(by ? n % by : n));
+      }
+    }
+  const int programs = static_cast<int>(starts.size());
+  std::vector<f16> a(4 * 1024);
+  for (int i = 0; i < 4 * 1024; ++i)
+    a[i] = f16(static_cast<float>((i * 7 + i / 32 * 3) % 5 - 2));
+  std::vector<float> product;
+  for (int p = 0; p < programs; ++p)
+    for (int i = 0; i < 32; ++i)
+      for (int j = 0; j < 32; ++j) {
+        float sum = 0;
+        for (int k = 0; k < 128 && p == 0; ++k)
+          sum += a[k / 32 * 1024 + i * 32 + k % 32] * a[k / 32 * 1024 + j * 32 + k % 32];
+        product.push_back(p == 0 ? sum : product[i * 32 + j]);
+      }
+  input<f16> x(a);
+  input<I> from(starts), by(divisors);
+  for (int stages : {1, 3}) {
+    output<I> q(64 * programs), r(64 * programs);
+    output<float> y(1024 * programs);
+    launch(divided<I>.with({.stages = stages}), programs, *x, *from, *by, *q, *r, *y);
+    const std::string name = type_name<I>() + ", stages " + std::to_string(stages);
+    check_equal<I>(name + ", n / d", q.read(), quotients);
+    check_equal<I>(name + ", n % d", r.read(), rests);
+    check_equal<float>(name + ", product", y.read(), product);
+  }
+}
+
 } // namespace
 
 TEST_SUITE_BEGIN("pipelining");
@@ -194,6 +292,21 @@ TEST_CASE("fp8: a sum in parts on top of a product in flight, and under one") {
       check_equal<float>(std::to_string(n) + " trips, stages " + std::to_string(stages), y.read(), want);
     }
   }
+}
+
+TEST_CASE("indices of every type, signed and unsigned") {
+  check_counted<u32>(0x7ffffffe, 0x80000002, 1, 4);
+  check_counted<u32>(0x90000000, 0x90000005, 2, 3);
+  check_counted<u32>(0x80000000, 5, 1, 0);
+  check_counted<i64>(-(i64(1) << 62), i64(1) << 62, i64(1) << 61, 4);
+  check_counted<u64>(u64(1) << 63, (u64(1) << 63) + 5, 2, 3);
+  check_counted<u8>(126, 131, 1, 5);
+  check_counted<i16>(-300, 300, 200, 3);
+}
+
+TEST_CASE("divisions in front of a loop, of numbers small and large, negative and by zero") {
+  check_divided<i32>();
+  check_divided<u32>();
 }
 
 TEST_CASE("persistent products: a pipelined loop inside a loop") {

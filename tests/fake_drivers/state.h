@@ -3,6 +3,8 @@
 #include "fake_gpu.h"
 
 #include <array>
+#include <cstdlib>
+#include <cstring>
 #include <mutex>
 #include <string_view>
 #include <utility>
@@ -23,7 +25,12 @@ struct stream_or_event {
 struct state final : driver {
   state(std::string vendor, int capture_unsupported, std::vector<std::string> forbidden_in_capture)
       : vendor(std::move(vendor)), capture_unsupported(capture_unsupported),
-        forbidden_in_capture(std::move(forbidden_in_capture)) {}
+        forbidden_in_capture(std::move(forbidden_in_capture)) {
+    // FAKE_GPU_FAIL=FUNCTION=RESULT: as fail_next, for what is called before a test can ask.
+    const char *text = std::getenv("FAKE_GPU_FAIL"), *at = text ? std::strchr(text, '=') : nullptr;
+    if (at)
+      failures[std::string(text, at)] = {std::atoi(at + 1), false};
+  }
 
   std::vector<launch> launches() override;
   std::map<std::string, int> calls() override;

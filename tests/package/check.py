@@ -3,8 +3,9 @@
 
 Installs the build into a scratch prefix, configures tests/package/consumer against it, and checks that one kernel
 compiles in under 3 s of processor time, that its compilation read no header of LLVM or MLIR, that it runs, that the
-example in README.md does too, that a program with kernels compiled ahead of time runs without the compiler, and that
-libtessera.so exports nothing outside namespace tessera.
+example in README.md does too, that a program with kernels compiled ahead of time runs without the compiler, that
+libtessera.so exports nothing outside namespace tessera, that the installed tools run, and that all of it does after the
+prefix was moved, with make, in a debug build, and with clang++ where there is one.
 """
 import argparse, os, pathlib, re, resource, shutil, subprocess, sys
 
@@ -21,6 +22,13 @@ def run(*command, **kwargs):
 def cpu_seconds():
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
+
+
+def works(clang):
+    """Whether it is new enough for C++23 with this machine's standard library."""
+    source = "#include <source_location>\nconstexpr auto here = std::source_location::current();"
+    return subprocess.run([clang, "-std=c++23", "-x", "c++", "-fsyntax-only", "-"], input=source, text=True,
+                          stderr=subprocess.DEVNULL).returncode == 0
 
 
 def main():
@@ -72,6 +80,21 @@ def main():
     if strays or not exported:
         sys.exit(f"libtessera.so exports {len(strays)} of {len(exported)} symbols that are not its own: {strays[:5]}")
     print(f"libtessera.so exports {len(exported)} symbols, all of namespace tessera")
+
+    # Elsewhere: nothing in the package may remember its prefix.
+    moved = scratch / "moved"
+    prefix.rename(moved)
+    for tool in sorted((moved / "bin").iterdir()):
+        run(tool, "--help", env=environment)
+    clang = next((c for v in ("", "-22", "-21", "-20", "-19") if (c := shutil.which("clang++" + v)) and works(c)), None)
+    for compiler, generator in [(args.cxx, "Unix Makefiles")] + ([(clang, "Ninja")] if clang and not args.flags else []):
+        project = scratch / "again"
+        shutil.rmtree(project, ignore_errors=True)
+        run(args.cmake, "-S", here / "consumer", "-B", project, "-G", generator, f"-DCMAKE_PREFIX_PATH={moved}",
+            f"-DCMAKE_CXX_COMPILER={compiler}", f"-DCMAKE_CXX_FLAGS={args.flags} -Wall -Wextra -Werror", "-DCMAKE_BUILD_TYPE=Debug")
+        run(args.cmake, "--build", project, "--target", "consumer", "readme")
+        print(f"{compiler}, {generator}: ", run(project / "consumer", env=environment), run(project / "readme", env=environment),
+              sep="", end="")
 
 
 main()

@@ -13,8 +13,8 @@
 #include "AmdMasked.h"
 #include "AmdTargetInfo.h"
 
-#include "llvm/Analysis/CGSCCPassManager.h"
-#include "llvm/Analysis/LoopAnalysisManager.h"
+#include "../common/Analyses.h"
+
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/Analysis/ScalarEvolution.h"
 #include "llvm/Analysis/ScalarEvolutionExpressions.h"
@@ -23,7 +23,6 @@
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/IntrinsicsAMDGPU.h"
 #include "llvm/IR/Module.h"
-#include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/AMDGPUAddrSpace.h"
 #include "llvm/Transforms/Scalar/EarlyCSE.h"
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
@@ -375,16 +374,8 @@ void lowerMaskedAccesses(llvm::Function &f, llvm::TargetMachine &tm, const AmdAr
   if (accesses.empty())
     return eraseUnused(callees);
 
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager sccs;
-  llvm::ModuleAnalysisManager modules;
-  llvm::PassBuilder builder(&tm);
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(sccs);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, sccs, modules);
+  Analyses analyses(tm);
+  llvm::FunctionAnalysisManager &functions = analyses.functions;
 
   auto &se = functions.getResult<llvm::ScalarEvolutionAnalysis>(f);
   auto &uniformity = functions.getResult<llvm::UniformityInfoAnalysis>(f);

@@ -1,9 +1,8 @@
-// Float functions: the hardware's approximations (1 ulp, results below the normal range become zero) where speed is wanted,
-// LLVM's correctly rounded expansions and libclc where precision is, libclc for all of f64. fp8 conversions.
+// Float functions: the hardware's approximations (1 ulp, results below the normal range become zero) where speed is
+// wanted, LLVM's correctly rounded expansions and libclc where precision is, libclc for all of f64. fp8 conversions.
 #include "AmdTargetInfo.h"
 
 #include "../common/FastSine.h"
-#include "../common/Optimize.h"
 
 #include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/IntrinsicsAMDGPU.h"
@@ -21,31 +20,14 @@ namespace tessera::codegen {
 
 namespace Intrinsic = llvm::Intrinsic;
 
-/// Instructions that the calls of one library function may add to a kernel.
-constexpr unsigned maxInlinedInstructions = 2048;
-
-V AmdTargetInfo::libraryCall(B &b, llvm::StringRef name, llvm::ArrayRef<V> args) {
-  // libclc has OpenCL's names in the Itanium mangling.
-  llvm::Type *type = args.front()->getType();
-  std::string symbol =
-      "_Z" + std::to_string(name.size()) + name.str() + std::string(args.size(), type->isFloatTy() ? 'f' : 'd');
-  auto callee = b.GetInsertBlock()->getModule()->getOrInsertFunction(
-      symbol, llvm::FunctionType::get(type, llvm::SmallVector<llvm::Type *>(args.size(), type), false));
-  llvm::CallInst *call = b.CreateCall(callee, args);
-  call->setDoesNotAccessMemory();
-  return call;
-}
-
 void AmdTargetInfo::linkLibraries(llvm::Module &m) const {
-  if (llvm::any_of(m, [](llvm::Function &f) { return f.isDeclaration() && f.getName().starts_with("_Z"); })) {
-    llvm::StringRef bitcode(tessera_libclc_amdgcn, tessera_libclc_amdgcn_end - tessera_libclc_amdgcn);
-    linkBitcode(m, llvm::MemoryBufferRef(bitcode, "libclc"));
-  }
+  linkMath(m, llvm::StringRef(tessera_libclc_amdgcn, tessera_libclc_amdgcn_end - tessera_libclc_amdgcn));
+  keepLongFunctions(m);
   for (llvm::Function &f : m) {
     if (f.isDeclaration())
       continue;
-    // The mode in which minima and maxima need no instruction before that makes a quiet NaN of a signalling one. A function of
-    // another mode would not be inlined.
+    // The mode in which minima and maxima need no instruction before that makes a quiet NaN of a signalling one. A
+    // function of another mode would not be inlined.
     if (arch.generation < 12)
       f.addFnAttr("amdgpu-ieee", "false");
     // A kernel has as many as what it calls. Of generation 9 LLVM takes the number for one of two equal halves.
@@ -53,14 +35,11 @@ void AmdTargetInfo::linkLibraries(llvm::Module &m) const {
       f.addFnAttr("amdgpu-num-vgpr", std::to_string(arch.generation == 9 ? maxRegisters / 2 : maxRegisters));
       f.addFnAttr("amdgpu-agpr-alloc", "0");
     }
-    // A long function that a work-item calls for each of many elements stays a function.
-    if (f.hasLocalLinkage() && f.getInstructionCount() * f.getNumUses() > maxInlinedInstructions)
-      f.addFnAttr(llvm::Attribute::NoInline);
   }
 }
 
-/// f32 to 32 bits: the instruction truncates, saturates and takes NaN to 0 (CDNA3 ISA 16.9), which LLVM's conversion leaves
-/// undefined and its saturating one does by comparisons.
+/// f32 to 32 bits: the instruction truncates, saturates and takes NaN to 0 (CDNA3 ISA 16.9), which LLVM's conversion
+/// leaves undefined and its saturating one does by comparisons.
 V AmdTargetInfo::saturate(B &b, V v, bool isSigned) const {
   auto *type = llvm::FunctionType::get(b.getInt32Ty(), {b.getFloatTy()}, false);
   llvm::CallInst *call = b.CreateCall(
@@ -70,15 +49,13 @@ V AmdTargetInfo::saturate(B &b, V v, bool isSigned) const {
   return call;
 }
 
-V AmdTargetInfo::math(B &b, MathFn fn, llvm::ArrayRef<V> args, bool precise) {
+V AmdTargetInfo::fastMath(B &b, MathFn fn, llvm::ArrayRef<V> args) {
   V x = args.front();
   llvm::Type *type = x->getType();
-  bool fast = type->isFloatTy() && !precise;
   auto number = [&](double value) { return llvm::ConstantFP::get(type, value); };
-  auto libm = [&](llvm::StringRef name) { return libraryCall(b, name, args); };
   // Within 2.5 ulp, which LLVM reaches by the hardware's approximation and a correction of the exponent.
   auto approximate = [&](V v) {
-    if (auto *i = llvm::dyn_cast<llvm::Instruction>(v); i && fast)
+    if (auto *i = llvm::dyn_cast<llvm::Instruction>(v))
       i->setMetadata(llvm::LLVMContext::MD_fpmath, llvm::MDBuilder(b.getContext()).createFPMath(2.5f));
     return v;
   };
@@ -93,29 +70,18 @@ V AmdTargetInfo::math(B &b, MathFn fn, llvm::ArrayRef<V> args, bool precise) {
   auto sqrt = [&] { return approximate(b.CreateUnaryIntrinsic(Intrinsic::sqrt, x)); };
   auto toInt = [&](V v) { return saturate(b, v, /*isSigned=*/true); };
   switch (fn) {
-  case MathFn::Exp: return fast ? exp2(b.CreateFMul(x, number(std::numbers::log2e))) : libm("exp");
-  case MathFn::Exp2: return fast ? exp2(x) : libm("exp2");
-  case MathFn::Log: return fast ? b.CreateFMul(log2(), number(std::numbers::ln2)) : libm("log");
-  case MathFn::Log2: return fast ? log2() : libm("log2");
-  case MathFn::Log10:
-    return fast ? b.CreateFMul(log2(), number(std::numbers::ln2 / std::numbers::ln10)) : libm("log10");
+  case MathFn::Exp: return exp2(b.CreateFMul(x, number(std::numbers::log2e)));
+  case MathFn::Exp2: return exp2(x);
+  case MathFn::Log: return b.CreateFMul(log2(), number(std::numbers::ln2));
+  case MathFn::Log2: return log2();
+  case MathFn::Log10: return b.CreateFMul(log2(), number(std::numbers::ln2 / std::numbers::ln10));
   case MathFn::Sqrt: return sqrt();
   case MathFn::Rsqrt: return approximate(b.CreateFDiv(number(1), sqrt()));
-  case MathFn::Sin: return fast ? sineOrCosine(b, x, 0, toInt) : libm("sin");
-  case MathFn::Cos: return fast ? sineOrCosine(b, x, 1, toInt) : libm("cos");
+  case MathFn::Sin: return sineOrCosine(b, x, 0, toInt);
+  case MathFn::Cos: return sineOrCosine(b, x, 1, toInt);
   case MathFn::Div: return approximate(b.CreateFDiv(x, args[1]));
-  case MathFn::Tan: return libm("tan");
-  case MathFn::Tanh: return libm("tanh");
-  case MathFn::Erf: return libm("erf");
-  case MathFn::Pow: return libm("pow");
-  case MathFn::Floor: return b.CreateUnaryIntrinsic(Intrinsic::floor, x);
-  case MathFn::Ceil: return b.CreateUnaryIntrinsic(Intrinsic::ceil, x);
-  case MathFn::Trunc: return b.CreateUnaryIntrinsic(Intrinsic::trunc, x);
-  case MathFn::Round: return b.CreateUnaryIntrinsic(Intrinsic::round, x);
-  case MathFn::Abs: return b.CreateUnaryIntrinsic(Intrinsic::fabs, x);
-  case MathFn::Fma: return b.CreateIntrinsic(Intrinsic::fma, {type}, args);
+  default: return nullptr;
   }
-  return nullptr;
 }
 
 // ---- fp8 ------------------------------------------------------------------------------------------------------------
@@ -158,7 +124,8 @@ llvm::SmallVector<V> AmdTargetInfo::convertFromFp8(B &b, MatrixType from, V low,
   // e5m2 is the upper byte of an f16, which no instruction beats.
   if (fnuz ? !arch.is("gfx942") : from != MatrixType::E4M3 || !arch.ocpConversions)
     return {};
-  V packed = b.CreateOr(b.CreateZExt(low, b.getInt16Ty()), b.CreateShl(b.CreateZExt(high, b.getInt16Ty()), 8), "", true);
+  V packed =
+      b.CreateOr(b.CreateZExt(low, b.getInt16Ty()), b.CreateShl(b.CreateZExt(high, b.getInt16Ty()), 8), "", true);
   if (fnuz) {
     V both = b.CreateIntrinsic(from == MatrixType::E4M3FNUZ ? Intrinsic::amdgcn_cvt_pk_f32_fp8
                                                             : Intrinsic::amdgcn_cvt_pk_f32_bf8,
@@ -168,15 +135,15 @@ llvm::SmallVector<V> AmdTargetInfo::convertFromFp8(B &b, MatrixType from, V low,
   V halves = nullptr;
   switch (arch.ocpConversions) {
   case 1: {
-    V both = b.CreateIntrinsic(Intrinsic::amdgcn_cvt_pk_f32_fp8, {},
-                               {b.CreateZExt(packed, b.getInt32Ty()), b.getFalse()});
+    V both =
+        b.CreateIntrinsic(Intrinsic::amdgcn_cvt_pk_f32_fp8, {}, {b.CreateZExt(packed, b.getInt32Ty()), b.getFalse()});
     halves = b.CreateFPTrunc(both, llvm::FixedVectorType::get(b.getHalfTy(), 2));
     break;
   }
   case 2:
-    halves = b.CreateIntrinsic(Intrinsic::amdgcn_cvt_scalef32_pk_f16_fp8, {},
-                               {b.CreateZExt(packed, b.getInt32Ty()), llvm::ConstantFP::get(b.getFloatTy(), 1),
-                                b.getFalse()});
+    halves = b.CreateIntrinsic(
+        Intrinsic::amdgcn_cvt_scalef32_pk_f16_fp8, {},
+        {b.CreateZExt(packed, b.getInt32Ty()), llvm::ConstantFP::get(b.getFloatTy(), 1), b.getFalse()});
     break;
   default: halves = b.CreateIntrinsic(Intrinsic::amdgcn_cvt_pk_f16_fp8, {}, {packed}); break;
   }

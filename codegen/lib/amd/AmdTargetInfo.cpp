@@ -1,14 +1,13 @@
 // Kernel, ids, barriers, exchange between lanes; assembly and code object out of LLVM.
 #include "AmdTargetInfo.h"
 
-#include "llvm/Analysis/CGSCCPassManager.h"
-#include "llvm/Analysis/LoopAnalysisManager.h"
+#include "../common/Analyses.h"
+
 #include "llvm/IR/IntrinsicsAMDGPU.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/MDBuilder.h"
 #include "llvm/IR/MemoryModelRelaxationAnnotations.h"
 #include "llvm/MC/TargetRegistry.h"
-#include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/AMDGPUAddrSpace.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Support/raw_ostream.h"
@@ -70,9 +69,19 @@ std::unique_ptr<llvm::TargetMachine> AmdTargetInfo::createTargetMachine(const co
   llvm::TargetOptions target;
   target.AllowFPOpFusion = options.enable_fp_fusion ? llvm::FPOpFusion::Standard : llvm::FPOpFusion::Strict;
   target.MCOptions.AsmVerbose = true; // registers and occupancy as comments
-  std::string features = arch.generation > 9 ? fmt::format("+wavefrontsize{}", arch.waveSize) : std::string();
   return std::unique_ptr<llvm::TargetMachine>(found->createTargetMachine(
-      triple, arch.name, features, target, llvm::Reloc::PIC_, std::nullopt, llvm::CodeGenOptLevel::Aggressive));
+      triple, arch.name, features(), target, llvm::Reloc::PIC_, std::nullopt, llvm::CodeGenOptLevel::Aggressive));
+}
+
+std::string AmdTargetInfo::features() const {
+  return arch.generation > 9 ? fmt::format("+wavefrontsize{}", arch.waveSize) : std::string();
+}
+
+void AmdTargetInfo::takeTurn(B &b, V turn, unsigned warps) {
+  ThreadTargetInfo::takeTurn(b, turn, warps);
+  // What is kept for each turn stays in scratch. LLVM would move some to LDS, of which it does not know how much is taken.
+  std::string own = features();
+  b.GetInsertBlock()->getParent()->addFnAttr("target-features", own + (own.empty() ? "" : ",") + "-promote-alloca");
 }
 
 llvm::Function *AmdTargetInfo::createKernel(llvm::Module &m, B &b, llvm::StringRef name,
@@ -312,24 +321,15 @@ void AmdTargetInfo::finishModule(llvm::Module &m, llvm::TargetMachine &tm) const
     if (!f.isDeclaration())
       lowerMaskedAccesses(f, tm, arch);
   // Which of the hardware's values and hidden arguments a kernel does without could not be seen before.
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager sccs;
-  llvm::ModuleAnalysisManager modules;
-  llvm::PassBuilder builder(&tm);
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(sccs);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, sccs, modules);
+  Analyses analyses(tm);
   llvm::ModulePassManager passes;
-  if (llvm::Error failed = builder.parsePassPipeline(passes, "amdgpu-attributor"))
+  if (llvm::Error failed = analyses.builder.parsePassPipeline(passes, "amdgpu-attributor"))
     throw error(stage::internal, llvm::toString(std::move(failed)));
-  passes.run(m, modules);
-  functions.clear();
+  passes.run(m, analyses.modules);
+  analyses.functions.clear();
   for (llvm::Function &f : m)
     if (!f.isDeclaration())
-      recomputeBehindLoops(f, functions);
+      recomputeBehindLoops(f, analyses.functions);
 }
 
 /// The size of shared memory, in the kernel's descriptor and in the note, where LLVM saw an array of none.

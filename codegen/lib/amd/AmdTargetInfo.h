@@ -3,7 +3,6 @@
 #include "../common/CopyCounter.h"
 #include "../common/ThreadTargetInfo.h"
 
-
 namespace tessera::codegen {
 
 using V = llvm::Value *;
@@ -29,6 +28,7 @@ public:
 
   unsigned warpSize() const override { return arch.waveSize; }
   std::unique_ptr<llvm::TargetMachine> createTargetMachine(const compile_options &options) const override;
+  void takeTurn(B &b, V turn, unsigned warps) override;
   llvm::Function *createKernel(llvm::Module &m, B &b, llvm::StringRef name, llvm::ArrayRef<llvm::Type *> types,
                                llvm::SmallVectorImpl<V> &args, const compile_options &options,
                                unsigned sharedBytes) override;
@@ -73,7 +73,6 @@ public:
   void finishCopies(); ///< when the kernel's body is complete
 
   // AmdMath.cpp
-  V math(B &b, MathFn fn, llvm::ArrayRef<V> args, bool precise) override;
   llvm::SmallVector<V> convertToFp8(B &b, MatrixType to, V low, V high) override;
   llvm::SmallVector<V> convertFromFp8(B &b, MatrixType from, V low, V high) override;
 
@@ -87,12 +86,13 @@ public:
                        llvm::StringRef lastStage) const override;
 
 private:
+  V fastMath(B &b, MathFn fn, llvm::ArrayRef<V> args) override;
   V saturate(B &b, V v, bool isSigned) const override;
   /// `fn` of each 32-bit word of `v`, of any element type.
   V mapWords(B &b, V v, llvm::function_ref<V(V)> fn);
   V dataParallel(B &b, V word, unsigned control); ///< a DPP move, of a word in all lanes
+  std::string features() const; ///< of the processor, for LLVM
   V laneHere(B &b);                               ///< laneId, also in functions that the kernel calls
-  V libraryCall(B &b, llvm::StringRef name, llvm::ArrayRef<V> args);
   /// Emits `then` for work-items with `pred`; the builder goes on behind it. Yields what `then` returned, else `otherwise`.
   V predicated(B &b, V pred, V otherwise, llvm::function_ref<V()> then);
 

@@ -11,9 +11,12 @@
 #include "tessera/passes/Pipelines.h"
 #include "tessera/passes/TargetModel.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassInstrumentation.h"
 #include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
 #include "llvm/ADT/bit.h"
 #include "llvm/IR/DiagnosticHandler.h"
 #include "llvm/IR/DiagnosticInfo.h"
@@ -63,7 +66,13 @@ class PassObserver : public mlir::PassInstrumentation {
 public:
   explicit PassObserver(std::vector<stage_time> &times) : times(times) {
     if (const char *names = std::getenv("TESSERA_PRINT_AFTER"))
-      llvm::StringRef(names).split(printAfter, ',');
+      llvm::StringRef(names).split(printAfter, ',', -1, false);
+    for (llvm::StringRef name : printAfter)
+      if (static const bool known [[maybe_unused]] = (registerTesseraPasses(), true);
+          name != "all" && !mlir::PassInfo::lookup(name))
+        throw error(stage::passes, fmt::format("TESSERA_PRINT_AFTER: there is no pass '{}'; TESSERA_TIMING=1 shows those "
+                                               "that run",
+                                               name.str()));
   }
   void runBeforePass(mlir::Pass *, mlir::Operation *) override { starts.push_back(Clock::now()); }
   void runAfterPass(mlir::Pass *pass, mlir::Operation *op) override {
@@ -120,6 +129,15 @@ std::vector<std::string_view> stagesOf(const target &t) {
   return stages;
 }
 
+/// Words of the largest of these tiles.
+int64_t wordsOf(mlir::TypeRange types) {
+  int64_t words = 0;
+  for (mlir::Type type : types)
+    if (auto tile = mlir::dyn_cast<mlir::RankedTensorType>(type); tile && tile.getElementType().isIntOrFloat())
+      words = std::max(words, tile.getNumElements() * std::max(1u, tile.getElementTypeBitWidth() / 32));
+  return words;
+}
+
 /// Where the user says nothing: 4, as in Triton, but more where a lane would hold more than 128 words of a tile. Those are
 /// spilled, and register allocators take seconds over it. Products keep theirs, which their instructions depend on.
 int usualNumWarps(mlir::ModuleOp module, const target &t) {
@@ -127,14 +145,59 @@ int usualNumWarps(mlir::ModuleOp module, const target &t) {
   bool product = false;
   module.walk([&](mlir::Operation *op) {
     product |= mlir::isa<tt::DotOp>(op);
-    for (mlir::Type type : op->getResultTypes())
-      if (auto tile = mlir::dyn_cast<mlir::RankedTensorType>(type); tile && tile.getElementType().isIntOrFloat())
-        words = std::max(words, tile.getNumElements() * std::max(1u, tile.getElementTypeBitWidth() / 32));
+    words = std::max(words, wordsOf(op->getResultTypes()));
   });
   int warps = 4;
   while (!product && warps < 16 && words > int64_t(128) * warps * t.warp_size())
     warps *= 2;
   return warps;
+}
+
+/// Whether warps can take turns (codegen/lib/common/WarpTurns.h): products and copies in flight keep registers that are
+/// one warp's, and branches without structure have no parts.
+bool mayTakeTurns(mlir::ModuleOp module) {
+  return !module
+              .walk([](mlir::Operation *op) {
+                bool apart = mlir::isa<tt::DotOp, ttg::LocalDotOp, tt::CallOp, ttg::AsyncCopyGlobalToLocalOp>(op) ||
+                             mlir::isa<ttng::TTNGDialect>(op->getDialect()) || op->getNumSuccessors();
+                return apart ? mlir::WalkResult::interrupt() : mlir::WalkResult::advance();
+              })
+              .wasInterrupted();
+}
+
+/// What makes code of a word of a tile several times as long as usual.
+int64_t lengthOf(mlir::Operation *op) {
+  auto wide = [](mlir::Value v) {
+    mlir::Type element = mlir::getElementTypeOrSelf(v);
+    return element.isIntOrFloat() && element.getIntOrFloatBitWidth() > 32;
+  };
+  if (mlir::isa<mlir::arith::DivSIOp, mlir::arith::DivUIOp, mlir::arith::RemSIOp, mlir::arith::RemUIOp>(op) &&
+      !op->getOperand(1).getDefiningOp<mlir::arith::ConstantOp>())
+    return wide(op->getResult(0)) ? 4 : 2;
+  auto reduce = mlir::dyn_cast<tt::ReduceOp>(op);
+  return reduce && reduce.getSrcs().size() > 1 ? 2 : 1; // pairs of values and indices
+}
+
+/// How many warps of the layouts each warp does the work of in turn: as many as it takes for a lane to hold no more than
+/// kMostWords of a tile at once. Else code grows with the tile, most of it spills, and compilers take seconds or minutes.
+int chooseWarpTurns(mlir::ModuleOp module, const target &t, int warps) {
+  constexpr int64_t kMostWords = 128, kMostWarps = 64;
+  int64_t words = 0;
+  module.walk([&](mlir::Operation *op) {
+    int64_t here = wordsOf(op->getResultTypes());
+    for (mlir::Type operand : op->getOperandTypes())
+      here = std::max(here, wordsOf(operand) * lengthOf(op));
+    int64_t carried = 0; // all of it at once
+    if (auto loop = mlir::dyn_cast<mlir::LoopLikeOpInterface>(op))
+      for (mlir::Value v : loop.getRegionIterArgs())
+        carried += wordsOf(v.getType());
+    words = std::max({words, here, carried});
+  });
+  const bool may = mayTakeTurns(module);
+  int turns = 1;
+  while (may && 2 * turns * warps <= kMostWarps && words > kMostWords * turns * warps * t.warp_size())
+    turns *= 2;
+  return turns;
 }
 
 void checkRequest(const target &t, const compile_options &o, std::string_view lastStage) {
@@ -152,6 +215,8 @@ void checkRequest(const target &t, const compile_options &o, std::string_view la
   for (auto [option, value] : {std::pair("num_stages", o.num_stages), {"maxnreg", o.maxnreg}})
     if (value < 0)
       refuse(fmt::format("{} = {} is negative: 0 leaves it to the compiler", option, value));
+  if (o.num_stages > 64)
+    refuse(fmt::format("num_stages = {}: at most 64 trips of a loop can be in flight", o.num_stages));
   auto stages = stagesOf(t);
   if (!lastStage.empty() && !llvm::is_contained(stages, lastStage))
     refuse(
@@ -223,7 +288,11 @@ void compile_into(compiled_kernel &out, ir_module &owned, const target &t, const
   bool native = t.kind == target_kind::cpu && !t.emulated();
   if (auto warps = module->getAttrOfType<mlir::IntegerAttr>(ttg::numWarpsAttr)) {
     // ttgir already: its layouts decide the number of warps, its lanes must be the target's.
-    out.options.num_warps = warps.getInt();
+    const int turns = ttg::lookupWarpTurns(module);
+    out.options.num_warps = warps.getInt() / turns;
+    if (turns > warps.getInt() || (turns > 1 && (native || !mayTakeTurns(module))))
+      throw error(stage::codegen, fmt::format("the ttgir has {} = {}, but {}", ttg::warpTurnsAttr.str(), turns,
+                                              turns > warps.getInt() ? "fewer warps" : "its warps cannot take turns"));
     if (ttg::lookupThreadsPerWarp(module) != t.warp_size())
       throw error(stage::codegen, fmt::format("the ttgir was made for warps of {} lanes, target '{}' has {}",
                                               ttg::lookupThreadsPerWarp(module), t.str(), t.warp_size()));
@@ -248,7 +317,8 @@ void compile_into(compiled_kernel &out, ir_module &owned, const target &t, const
     else if (!out.options.num_warps)
       out.options.num_warps = usualNumWarps(module, t);
     TtgirOptions options;
-    options.numWarps = out.options.num_warps;
+    const int turns = native ? 1 : chooseWarpTurns(module, t, out.options.num_warps);
+    options.numWarps = out.options.num_warps * turns;
     options.threadsPerWarp = t.warp_size();
     options.numCtas = out.options.num_ctas;
     options.numStages = out.options.num_stages;
@@ -256,6 +326,8 @@ void compile_into(compiled_kernel &out, ir_module &owned, const target &t, const
     options.wideLanes = native;
     options.maxSharedBytes = t.max_shared_bytes();
     runPipeline(module, out.times, [&](mlir::OpPassManager &pm) { buildTtgirPipeline(pm, options); });
+    if (turns > 1)
+      module->setAttr(ttg::warpTurnsAttr, mlir::IntegerAttr::get(mlir::IntegerType::get(context, 32), turns));
   }
   if (finish("ttgir", printModule(module)))
     return;

@@ -106,7 +106,7 @@ void Emitter::convertThroughShared(ttg::ConvertLayoutOp op, const ConversionPlan
   };
   for (unsigned pass = 0; pass < plan.passes(); ++pass) {
     if (pass)
-      target.barrier(b);
+      barrier();
     auto stores = plan.stores(pass);
     ConversionPlan::Threads storers = plan.storers(pass);
     auto matrices = features.storeMatrix ? plan.matrixStores(pass, bytes) : std::nullopt;
@@ -135,7 +135,7 @@ void Emitter::convertThroughShared(ttg::ConvertLayoutOp op, const ConversionPlan
                            tags(fromIndex, from, access.registers));
       }
     }
-    target.barrier(b);
+    barrier();
     for (const auto &access : plan.loads(pass)) {
       auto loaded = target.loadShared(b, memory, access.registers.size(), byteOffset(load, access.offset, bytes, start),
                                       nullptr, tags(toIndex, to, access.registers));

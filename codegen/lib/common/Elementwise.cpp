@@ -1,18 +1,14 @@
 // Elementwise operations: the same instruction for every register. What the IR leaves undefined and the language
-// defines (division by zero, long shifts, float to integer out of range) is defined here, once for all targets.
+// defines (division by zero, long shifts, float to integer out of range) is defined here, once for all targets. Float
+// functions are in Math.cpp.
 #include "Emitter.h"
-#include "Vendors.h"
 
 #include "mlir/Dialect/UB/IR/UBOps.h"
-#include "llvm/ADT/StringSwitch.h"
 #include "llvm/ADT/TypeSwitch.h"
-#include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/Intrinsics.h"
-#include "llvm/IR/MDBuilder.h"
 
 namespace tessera::codegen {
 
-using mlir::failure;
 using mlir::LogicalResult;
 using mlir::success;
 namespace arith = mlir::arith;
@@ -87,83 +83,6 @@ V Emitter::truncateFloat(V v, llvm::Type *to, bool towardZero) {
   return b.CreateBitCast(b.CreateSub(asInt, b.CreateZExt(away, bits)), to);
 }
 
-V Emitter::math(MathFn fn, llvm::ArrayRef<V> args, bool precise) {
-  llvm::Type *type = args.front()->getType(), *scalar = type->getScalarType();
-  bool narrow = scalar->isHalfTy() || scalar->isBFloatTy();
-  if (!narrow || target.hasNative(fn, scalar))
-    return target.math(b, fn, args, precise);
-  llvm::Type *wide = b.getFloatTy();
-  if (auto *vector = llvm::dyn_cast<llvm::VectorType>(type))
-    wide = llvm::VectorType::get(wide, vector->getElementCount());
-  llvm::SmallVector<V, 3> widened;
-  for (V arg : args)
-    widened.push_back(b.CreateFPExt(arg, wide));
-  return b.CreateFPTrunc(target.math(b, fn, widened, precise), type);
-}
-
-/// A function of its own that takes any argument: the fast form in its range, the precise one outside.
-llvm::Function *Emitter::mathAnywhere(MathFn fn, llvm::ArrayRef<V> like) {
-  llvm::SmallVector<llvm::Type *, 2> types;
-  for (V v : like)
-    types.push_back(v->getType());
-  std::string name;
-  llvm::raw_string_ostream(name) << "tessera.math." << unsigned(fn) << '.' << *types.front();
-  if (llvm::Function *known = llvmModule.getFunction(name))
-    return known;
-  auto *f = llvm::Function::Create(llvm::FunctionType::get(types.front(), types, false),
-                                   llvm::GlobalValue::InternalLinkage, name, llvmModule);
-  f->addFnAttr(llvm::Attribute::NoInline);
-  f->addFnAttr(llvm::Attribute::NoUnwind);
-  llvm::IRBuilderBase::InsertPointGuard guard(b);
-  b.SetInsertPoint(llvm::BasicBlock::Create(b.getContext(), "", f));
-  b.SetCurrentDebugLocation({});
-  llvm::SmallVector<V, 2> args(llvm::make_pointer_range(f->args()));
-  V outside = target.outOfFastRange(b, fn, args);
-  b.CreateRet(b.CreateSelect(outside, math(fn, args, /*precise=*/true), math(fn, args, /*precise=*/false)));
-  return f;
-}
-
-LogicalResult Emitter::emitMathFn(mlir::Operation *op, MathFn fn, bool precise) {
-  auto straight = [&] { return mapLanes(op, [&](llvm::ArrayRef<V> a) { return math(fn, a, precise); }); };
-  if (precise)
-    return straight();
-  V outside = nullptr;
-  llvm::SmallVector<V, 2> like;
-  auto test = [&](llvm::ArrayRef<V> a) {
-    if (V is = target.outOfFastRange(b, fn, a)) {
-      outside = outside ? b.CreateOr(outside, is) : is;
-      like.assign(a.begin(), a.end());
-    }
-    return a.front();
-  };
-  if (failed(mapLanes(op, test)))
-    return failure();
-  if (!outside)
-    return straight();
-  // One branch for all registers: the usual path stays straight, the other may take its time.
-  llvm::BasicBlock *inRange = newBlock("in.range"), *anywhere = newBlock("anywhere"), *joined = newBlock("joined");
-  b.CreateCondBr(outside, anywhere, inRange, llvm::MDBuilder(b.getContext()).createUnlikelyBranchWeights());
-  llvm::SmallVector<std::pair<Lanes, llvm::BasicBlock *>, 2> ways;
-  auto finish = [&](LogicalResult done) {
-    ways.emplace_back(Lanes(get(op->getResult(0))), b.GetInsertBlock());
-    b.CreateBr(joined);
-    return done;
-  };
-  b.SetInsertPoint(inRange);
-  if (failed(finish(straight())))
-    return failure();
-  b.SetInsertPoint(anywhere);
-  llvm::Function *slow = mathAnywhere(fn, like);
-  if (failed(finish(mapLanes(op, [&](llvm::ArrayRef<V> a) { return b.CreateCall(slow, a); }))))
-    return failure();
-  b.SetInsertPoint(joined);
-  auto phis = createPhis(op->getResultTypes(), ways.size());
-  for (auto &[results, from] : ways)
-    addIncoming(phis, results, from);
-  bindPhis(op->getResults(), phis);
-  return success();
-}
-
 LogicalResult Emitter::emitConstant(mlir::Operation *op, mlir::Attribute value) {
   mlir::Type type = op->getResult(0).getType();
   if (auto dense = mlir::dyn_cast<mlir::DenseElementsAttr>(value)) {
@@ -184,230 +103,6 @@ LogicalResult Emitter::emitConstant(mlir::Operation *op, mlir::Attribute value) 
   bool lanes = scalarsAreLanes || isTensor(op->getResult(0));
   set(op->getResult(0), Lanes(numValues(type), lanes ? target.splat(b, scalar) : scalar));
   return success();
-}
-
-/// The function that `name` is in every math library.
-static std::optional<MathFn> functionNamed(llvm::StringRef name) {
-  return llvm::StringSwitch<std::optional<MathFn>>(name)
-      .Case("exp", MathFn::Exp)
-      .Case("exp2", MathFn::Exp2)
-      .Case("log", MathFn::Log)
-      .Case("log2", MathFn::Log2)
-      .Case("log10", MathFn::Log10)
-      .Case("sqrt", MathFn::Sqrt)
-      .Case("rsqrt", MathFn::Rsqrt)
-      .Case("sin", MathFn::Sin)
-      .Case("cos", MathFn::Cos)
-      .Case("tan", MathFn::Tan)
-      .Case("tanh", MathFn::Tanh)
-      .Case("erf", MathFn::Erf)
-      .Case("pow", MathFn::Pow)
-      .Case("floor", MathFn::Floor)
-      .Case("ceil", MathFn::Ceil)
-      .Case("trunc", MathFn::Trunc)
-      .Case("round", MathFn::Round)
-      .Case("fma", MathFn::Fma)
-      .Case("fabs", MathFn::Abs)
-      .Default(std::nullopt);
-}
-
-LogicalResult Emitter::emitExternCall(tt::ExternElementwiseOp op) {
-  // Triton reaches functions that math lacks by the names of vendors' libraries. They mean the same on every target here.
-  mlir::Type element = mlir::getElementTypeOrSelf(op.getType());
-  unsigned bits = element.isIntOrFloat() ? element.getIntOrFloatBitWidth() : 0;
-  for (const Vendor *vendor : vendors()) {
-    std::string_view symbol = op.getSymbol();
-    bool own = symbol.starts_with(vendor->libraryPrefix);
-    if (!op.getLibpath().empty() || !own)
-      continue;
-    bool alike = llvm::all_of(op->getOperandTypes(), [&](auto t) { return mlir::getElementTypeOrSelf(t) == element; });
-    auto called = mlir::isa<mlir::FloatType>(element) ? vendor->libraryFunction(symbol, bits) : std::nullopt;
-    if (called && called->name == "rint" && alike && op->getNumOperands() == 1)
-      return mapLanes(op, [&](auto a) { return b.CreateUnaryIntrinsic(Intrinsic::roundeven, a[0]); });
-    auto known = called ? functionNamed(called->name) : std::nullopt;
-    unsigned operands = !known ? 0 : *known == MathFn::Pow ? 2 : *known == MathFn::Fma ? 3 : 1;
-    if (!known || !alike || op->getNumOperands() != operands)
-      return op.emitOpError() << "calls '" << op.getSymbol()
-                              << "', which the math library does not have with these types; libpath may name a bitcode "
-                                 "file that has it";
-    return emitMathFn(op, *known, called->precise);
-  }
-  if (!isSymbolName(op.getSymbol()))
-    return op.emitOpError() << "calls '" << op.getSymbol() << "', which is no name of a function";
-  if (std::string path = op.getLibpath().str(); !path.empty() && !llvm::is_contained(libraryPaths, path))
-    libraryPaths.push_back(path);
-  llvm::SmallVector<llvm::Type *> types;
-  for (mlir::Value operand : op->getOperands())
-    types.push_back(scalarType(operand.getType()));
-  auto callee = llvmModule.getOrInsertFunction(
-      op.getSymbol(), llvm::FunctionType::get(scalarType(op.getType()), types, /*isVarArg=*/false));
-  if (op.getPure())
-    if (auto *declared = llvm::dyn_cast<llvm::Function>(callee.getCallee()))
-      declared->setDoesNotAccessMemory();
-  return mapLanes(op, [&](llvm::ArrayRef<V> args) -> V {
-    auto *vector = llvm::dyn_cast<llvm::FixedVectorType>(valueType(op.getType()));
-    if (!vector)
-      return b.CreateCall(callee, args);
-    V result = llvm::PoisonValue::get(vector); // every element is set below
-    for (unsigned l = 0; l < vector->getNumElements(); ++l) {
-      llvm::SmallVector<V, 3> one;
-      for (V arg : args)
-        one.push_back(b.CreateExtractElement(arg, l));
-      result = b.CreateInsertElement(result, b.CreateCall(callee, one), l);
-    }
-    return result;
-  });
-}
-
-/// Why LLVM would end the process over `text`, or nothing: its printer takes "$N", "${N:modifier}" and "$$" and calls every
-/// other use of the sign a fatal error.
-static std::optional<std::string> badAssembly(llvm::StringRef text, uint64_t operands) {
-  for (size_t dollar = text.find('$'); dollar != text.npos; dollar = text.find('$')) {
-    text = text.drop_front(dollar + 1);
-    if (text.consume_front("$"))
-      continue;
-    bool braces = text.consume_front("{");
-    uint64_t number = 0;
-    if (text.consumeInteger(10, number))
-      return "has '$' before '" + text.take_front(1).str() + "' in its assembly: write $N, ${N:modifier} or $$";
-    if (number >= operands)
-      return "names operand $" + std::to_string(number) + " in its assembly, but its operands are $0 to $" +
-             std::to_string(operands - 1);
-    if (!braces)
-      continue;
-    if (text.consume_front(":"))
-      text = text.drop_while([](char c) { return llvm::isAlnum(c); });
-    if (!text.consume_front("}"))
-      return "does not close '${" + std::to_string(number) + "' in its assembly";
-  }
-  return std::nullopt;
-}
-
-/// Triton's form: every call handles packed_element elements of each argument, narrow ones packed into 32-bit
-/// registers.
-LogicalResult Emitter::emitInlineAsm(tt::ElementwiseInlineAsmOp op) {
-  if (!target.supportsInlineAsm())
-    return op.emitOpError("target assembly needs a GPU target");
-  unsigned pack = op.getPackedElement();
-  unsigned count = numValues(op->getResult(0).getType());
-  llvm::SmallVector<Lanes> operands;
-  for (mlir::Value operand : op.getArgs())
-    operands.push_back(getAsLanes(operand, count));
-  // How `pack` elements of a type travel: words of `perWord` elements.
-  auto perWord = [&](llvm::Type *type) {
-    return type->isPointerTy() ? 1u : std::max(1u, std::min(pack, 32 / type->getScalarSizeInBits()));
-  };
-  auto wordType = [&](llvm::Type *type) -> llvm::Type * {
-    unsigned n = perWord(type);
-    return n == 1 ? type : b.getIntNTy(n * type->getScalarSizeInBits());
-  };
-  llvm::SmallVector<llvm::Type *> resultWords;
-  for (mlir::Type type : op.getResultTypes())
-    for (unsigned i = 0; i < pack; i += perWord(scalarType(type)))
-      resultWords.push_back(wordType(scalarType(type)));
-  llvm::Type *returned =
-      resultWords.size() == 1 ? resultWords.front() : llvm::StructType::get(b.getContext(), resultWords);
-  llvm::SmallVector<Lanes> results(op->getNumResults());
-  for (unsigned r = 0; r < count; r += pack) {
-    llvm::SmallVector<V> words;
-    llvm::SmallVector<llvm::Type *> types;
-    for (Lanes &list : operands) {
-      llvm::Type *type = list.front()->getType();
-      unsigned n = perWord(type);
-      for (unsigned i = 0; i < pack; i += n) {
-        V word = list[std::min(r + i, count - 1)];
-        if (n > 1) {
-          V vector = llvm::PoisonValue::get(llvm::FixedVectorType::get(type, n));
-          for (unsigned k = 0; k < n; ++k)
-            vector = b.CreateInsertElement(vector, list[std::min(r + i + k, count - 1)], k);
-          word = b.CreateBitCast(vector, wordType(type));
-        }
-        words.push_back(word);
-        types.push_back(word->getType());
-      }
-    }
-    auto *type = llvm::FunctionType::get(returned, types, false);
-    if (auto error = llvm::InlineAsm::verify(type, op.getConstraints()))
-      return op.emitOpError() << "has bad constraints: " << llvm::toString(std::move(error));
-    if (auto reason = badAssembly(op.getAsmString(), resultWords.size() + words.size()))
-      return op.emitOpError() << *reason;
-    V call =
-        b.CreateCall(type, llvm::InlineAsm::get(type, op.getAsmString(), op.getConstraints(), !op.getPure()), words);
-    unsigned word = 0;
-    for (auto [list, resultType] : llvm::zip_equal(results, op.getResultTypes())) {
-      llvm::Type *element = scalarType(resultType);
-      unsigned n = perWord(element);
-      for (unsigned i = 0; i < pack; i += n, ++word) {
-        V value = resultWords.size() == 1 ? call : b.CreateExtractValue(call, word);
-        V vector = n > 1 ? b.CreateBitCast(value, llvm::FixedVectorType::get(element, n)) : nullptr;
-        for (unsigned k = 0; k < n && list.size() < count; ++k)
-          list.push_back(vector ? b.CreateExtractElement(vector, k) : value);
-      }
-    }
-  }
-  for (auto [result, list] : llvm::zip_equal(op->getResults(), results))
-    set(result, std::move(list));
-  return success();
-}
-
-std::optional<std::pair<MathFn, bool>> mathFunction(mlir::Operation *op, bool precise) {
-  namespace math = mlir::math;
-  auto fn = llvm::TypeSwitch<mlir::Operation *, std::optional<MathFn>>(op)
-                .Case<math::ExpOp>([](auto) { return MathFn::Exp; })
-                .Case<math::Exp2Op>([](auto) { return MathFn::Exp2; })
-                .Case<math::LogOp>([](auto) { return MathFn::Log; })
-                .Case<math::Log2Op>([](auto) { return MathFn::Log2; })
-                .Case<math::Log10Op>([](auto) { return MathFn::Log10; })
-                .Case<math::SqrtOp>([](auto) { return MathFn::Sqrt; })
-                .Case<math::RsqrtOp>([](auto) { return MathFn::Rsqrt; })
-                .Case<math::SinOp>([](auto) { return MathFn::Sin; })
-                .Case<math::CosOp>([](auto) { return MathFn::Cos; })
-                .Case<math::TanOp>([](auto) { return MathFn::Tan; })
-                .Case<math::TanhOp>([](auto) { return MathFn::Tanh; })
-                .Case<math::ErfOp>([](auto) { return MathFn::Erf; })
-                .Case<math::PowFOp>([](auto) { return MathFn::Pow; })
-                .Case<math::FloorOp>([](auto) { return MathFn::Floor; })
-                .Case<math::CeilOp>([](auto) { return MathFn::Ceil; })
-                .Case<math::TruncOp>([](auto) { return MathFn::Trunc; })
-                .Case<math::RoundOp>([](auto) { return MathFn::Round; })
-                .Case<math::FmaOp>([](auto) { return MathFn::Fma; })
-                .Case<math::AbsFOp>([](auto) { return MathFn::Abs; })
-                .Case<arith::DivFOp>([](auto) { return MathFn::Div; })
-                .Case<tt::PreciseSqrtOp>([&](auto) {
-                  precise = true;
-                  return MathFn::Sqrt;
-                })
-                .Case<tt::PreciseDivFOp>([&](auto) {
-                  precise = true;
-                  return MathFn::Div;
-                })
-                .Default([](auto) { return std::nullopt; });
-  return fn ? std::optional(std::pair(*fn, precise)) : std::nullopt;
-}
-
-std::optional<LogicalResult> Emitter::emitMath(mlir::Operation *op) {
-  namespace math = mlir::math;
-  if (auto fn = mathFunction(op, options.precise_math))
-    return emitMathFn(op, fn->first, fn->second);
-  auto unary = [&](Intrinsic::ID id) {
-    return mapLanes(op, [&, id](llvm::ArrayRef<V> a) { return b.CreateUnaryIntrinsic(id, a[0]); });
-  };
-  return llvm::TypeSwitch<mlir::Operation *, std::optional<LogicalResult>>(op)
-      .Case<math::RoundEvenOp>([&](auto) { return unary(Intrinsic::roundeven); })
-      .Case<math::CtPopOp>([&](auto) { return unary(Intrinsic::ctpop); })
-      .Case<math::CountLeadingZerosOp>([&](auto) {
-        return mapLanes(
-            op, [&](llvm::ArrayRef<V> a) { return b.CreateBinaryIntrinsic(Intrinsic::ctlz, a[0], b.getFalse()); });
-      })
-      .Case<math::AbsIOp>([&](auto) {
-        return mapLanes(
-            op, [&](llvm::ArrayRef<V> a) { return b.CreateBinaryIntrinsic(Intrinsic::abs, a[0], b.getFalse()); });
-      })
-      .Case<math::CopySignOp>([&](auto) {
-        return mapLanes(op,
-                        [&](llvm::ArrayRef<V> a) { return b.CreateBinaryIntrinsic(Intrinsic::copysign, a[0], a[1]); });
-      })
-      .Default([](auto) { return std::nullopt; });
 }
 
 static llvm::CmpInst::Predicate predicate(arith::CmpIPredicate p) {
@@ -483,8 +178,8 @@ std::optional<LogicalResult> Emitter::emitElementwise(mlir::Operation *op) {
       unsigned width = a[0]->getType()->getScalarSizeInBits();
       if (opcode == llvm::Instruction::AShr)
         return b.CreateAShr(a[0], b.CreateBinaryIntrinsic(Intrinsic::umin, a[1], constantLike(a[1], width - 1)));
-      // Masked, not selected: the unused side is no poison, and a back end of LLVM 22 does not take a 64-bit amount for its
-      // low word, as it does where it finds select(amount < 64, x << amount, 0).
+      // Masked, not selected: the unused side is no poison, and a back end of LLVM 22 does not take a 64-bit amount for
+      // its low word, as it does where it finds select(amount < 64, x << amount, 0).
       V inside = b.CreateICmpULT(a[1], constantLike(a[1], width));
       V amount = b.CreateAnd(a[1], constantLike(a[1], width - 1));
       return b.CreateSelect(inside, b.CreateBinOp(opcode, a[0], amount), constantLike(a[0], 0));
@@ -497,17 +192,17 @@ std::optional<LogicalResult> Emitter::emitElementwise(mlir::Operation *op) {
     llvm::Type *to = valueType(op->getResult(0).getType());
     return mapLanes(op, [&, to, isSigned](Args a) { return floatToInt(a[0], to, isSigned); });
   };
+  auto highHalf = [&](V x, V y, bool isSigned) {
+    llvm::Type *type = x->getType(), *wide = type->getExtendedType();
+    V product = isSigned ? b.CreateMul(b.CreateSExt(x, wide), b.CreateSExt(y, wide))
+                         : b.CreateMul(b.CreateZExt(x, wide), b.CreateZExt(y, wide));
+    return b.CreateTrunc(b.CreateLShr(product, type->getScalarSizeInBits()), type);
+  };
   auto extendedProduct = [&](bool isSigned) {
-    // Two results: low and high half.
-    auto low = get(op->getOperand(0)), other = get(op->getOperand(1));
     Lanes lows, highs;
-    for (auto [x, y] : llvm::zip_equal(low, other)) {
-      unsigned width = x->getType()->getScalarSizeInBits();
-      llvm::Type *wide = x->getType()->getExtendedType();
-      V product = isSigned ? b.CreateMul(b.CreateSExt(x, wide), b.CreateSExt(y, wide))
-                           : b.CreateMul(b.CreateZExt(x, wide), b.CreateZExt(y, wide));
+    for (auto [x, y] : llvm::zip_equal(get(op->getOperand(0)), get(op->getOperand(1)))) {
+      highs.push_back(highHalf(x, y, isSigned));
       lows.push_back(b.CreateMul(x, y));
-      highs.push_back(b.CreateTrunc(b.CreateLShr(product, width), x->getType()));
     }
     set(op->getResult(0), lows);
     set(op->getResult(1), highs);
@@ -545,13 +240,8 @@ std::optional<LogicalResult> Emitter::emitElementwise(mlir::Operation *op) {
       .Case<arith::MinimumFOp>([&](auto) { return intrinsic(Intrinsic::minimum); })
       .Case<arith::MulUIExtendedOp>([&](auto) { return extendedProduct(false); })
       .Case<arith::MulSIExtendedOp>([&](auto) { return extendedProduct(true); })
-      .Case<tt::MulhiUIOp>([&](auto) {
-        return mapLanes(op, [&](Args a) {
-          llvm::Type *wide = a[0]->getType()->getExtendedType();
-          V product = b.CreateMul(b.CreateZExt(a[0], wide), b.CreateZExt(a[1], wide));
-          return b.CreateTrunc(b.CreateLShr(product, a[0]->getType()->getScalarSizeInBits()), a[0]->getType());
-        });
-      })
+      .Case<tt::MulhiUIOp>(
+          [&](auto) { return mapLanes(op, [&](Args a) { return highHalf(a[0], a[1], /*isSigned=*/false); }); })
       .Case<tt::ClampFOp>([&](auto o) {
         bool nan = o.getPropagateNan() == tt::PropagateNan::ALL;
         return mapLanes(op, [&, nan](Args a) {

@@ -2,6 +2,9 @@
 // elementwise, memory, shape, across lanes, shared memory.
 #include "Emitter.h"
 #include "DebugInfo.h"
+#include "WarpTurns.h"
+
+#include "tessera/passes/Allocation.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -9,6 +12,7 @@
 #include "mlir/IR/RegionGraphTraits.h"
 #include "llvm/ADT/PostOrderIterator.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/IR/InstIterator.h"
 
 namespace tessera::codegen {
 
@@ -28,6 +32,15 @@ Emitter::Emitter(mlir::ModuleOp module, const compile_options &options, TargetIn
   }
 }
 Emitter::~Emitter() = default;
+
+/// Conversions round as they are written. Two narrowing ones that may be contracted become one, f64 to f16 say: that
+/// is another number, and on a host a function that no library here has.
+static void keepRoundings(llvm::Module &m) {
+  for (llvm::Function &f : m)
+    for (llvm::Instruction &i : llvm::instructions(f))
+      if (llvm::isa<llvm::FPTruncInst>(i))
+        i.copyFastMathFlags(llvm::FastMathFlags());
+}
 
 bool isSymbolName(llvm::StringRef name) {
   auto fits = [](char c) { return llvm::isAlnum(c) || c == '_' || c == '$'; };
@@ -63,6 +76,12 @@ LogicalResult Emitter::emitKernel(mlir::FunctionOpInterface kernel, unsigned sha
   }
 
   // Ids and index bases gather in the entry block while the body is emitted, so that they dominate every use.
+  turns = ttg::lookupWarpTurns(module);
+  llvm::Instruction *turn = nullptr;
+  if (turns > 1) {
+    turn = b.Insert(new llvm::FreezeInst(b.getInt32(0))); // takeTurns puts the number in its place
+    target.takeTurn(b, turn, options.num_warps);
+  }
   thread = target.threadId(b);
   lane = target.laneId(b);
   warp = target.warpId(b);
@@ -76,7 +95,12 @@ LogicalResult Emitter::emitKernel(mlir::FunctionOpInterface kernel, unsigned sha
   b.SetInsertPoint(entry);
   b.CreateBr(body);
   b.SetInsertPoint(last);
+  if (turns > 1)
+    beginCut("end");
   target.finishKernel(b);
+  if (turns > 1)
+    takeTurns(*function, turns, turn, cuts);
+  keepRoundings(llvmModule);
   if (debug)
     debug->finalize();
   return success();
@@ -242,6 +266,34 @@ llvm::BasicBlock *Emitter::newBlock(const llvm::Twine &name) {
   return llvm::BasicBlock::Create(b.getContext(), name, function);
 }
 
+void Emitter::barrier(bool ofGlobalMemory) {
+  if (turns > 1)
+    beginCut("barrier");
+  ofGlobalMemory ? target.globalBarrier(b) : target.barrier(b);
+  if (turns > 1)
+    endCut();
+}
+
+bool Emitter::isCut(mlir::Operation *op) {
+  return turns > 1 && op->walk([](mlir::Operation *inner) {
+    bool meets = mlir::isa<ttg::BarrierOp, tt::DebugBarrierOp>(inner) || scratchBytes(inner);
+    return meets ? mlir::WalkResult::interrupt() : mlir::WalkResult::advance();
+  }).wasInterrupted();
+}
+
+void Emitter::beginCut(const llvm::Twine &name) {
+  llvm::BasicBlock *cut = newBlock(name);
+  b.CreateBr(cut);
+  b.SetInsertPoint(cut);
+  cuts.push_back(cut);
+}
+
+void Emitter::endCut() {
+  llvm::BasicBlock *part = newBlock("part");
+  b.CreateBr(part);
+  b.SetInsertPoint(part);
+}
+
 Lanes Emitter::flatten(mlir::ValueRange range) {
   Lanes all;
   for (mlir::Value v : range)
@@ -257,13 +309,15 @@ llvm::SmallVector<llvm::PHINode *> Emitter::createPhis(mlir::TypeRange types, un
   return phis;
 }
 
-void Emitter::bindPhis(mlir::ValueRange range, llvm::ArrayRef<llvm::PHINode *> phis) {
+void Emitter::bind(mlir::ValueRange range, llvm::ArrayRef<V> flat) {
   for (mlir::Value v : range) {
     unsigned n = numValues(v.getType());
-    set(v, Lanes(phis.take_front(n)));
-    phis = phis.drop_front(n);
+    set(v, Lanes(flat.take_front(n)));
+    flat = flat.drop_front(n);
   }
 }
+
+void Emitter::bindPhis(mlir::ValueRange range, llvm::ArrayRef<llvm::PHINode *> phis) { bind(range, Lanes(phis)); }
 
 void Emitter::addIncoming(llvm::ArrayRef<llvm::PHINode *> phis, llvm::ArrayRef<V> incoming, llvm::BasicBlock *from) {
   for (auto [phi, value] : llvm::zip_equal(phis, incoming))
@@ -271,6 +325,9 @@ void Emitter::addIncoming(llvm::ArrayRef<llvm::PHINode *> phis, llvm::ArrayRef<V
 }
 
 LogicalResult Emitter::emitBlock(mlir::Block &block) {
+  if (target.countsTraffic() && !scalarsAreLanes) // what is in a combine region counts with its reduction
+    if (uint64_t flops = flopsOf(block))
+      target.countFlops(b, flops);
   for (auto it = block.begin(); it != block.end();) {
     llvm::SmallVector<mlir::Operation *> chain = longChain(&*it);
     if (failed(chain.empty() ? emitOp(&*it) : emitChain(chain)))
@@ -379,6 +436,8 @@ LogicalResult Emitter::emitFor(mlir::scf::ForOp op) {
                    *after = newBlock("for.end");
   b.CreateBr(header);
   b.SetInsertPoint(header);
+  if (isCut(op))
+    cuts.push_back(header);
   llvm::PHINode *iv = b.CreatePHI(lower->getType(), 2);
   iv->addIncoming(lower, before);
   llvm::SmallVector<llvm::PHINode *> phis;
@@ -414,9 +473,11 @@ LogicalResult Emitter::emitFor(mlir::scf::ForOp op) {
 }
 
 LogicalResult Emitter::emitIf(mlir::scf::IfOp op) {
-  bool hasElse = !op.getElseRegion().empty();
+  bool hasElse = !op.getElseRegion().empty(), cut = isCut(op);
+  if (cut)
+    beginCut("if");
   llvm::BasicBlock *then = newBlock("if.then"), *after = newBlock("if.end"),
-                   *otherwise = hasElse ? newBlock("if.else") : after;
+                   *otherwise = hasElse || cut ? newBlock("if.else") : after;
   b.CreateCondBr(getUniform(op.getCondition()), then, otherwise);
 
   auto arm = [&](mlir::Region &region, llvm::BasicBlock *start) -> std::optional<std::pair<Lanes, llvm::BasicBlock *>> {
@@ -434,14 +495,22 @@ LogicalResult Emitter::emitIf(mlir::scf::IfOp op) {
   std::optional<std::pair<Lanes, llvm::BasicBlock *>> second;
   if (hasElse && !(second = arm(op.getElseRegion(), otherwise)))
     return failure();
+  if (cut && !hasElse) {
+    b.SetInsertPoint(otherwise);
+    b.CreateBr(after);
+  }
 
   b.SetInsertPoint(after);
+  if (cut)
+    cuts.push_back(after);
   auto phis = createPhis(op.getResultTypes(), 2);
   if (!phis.empty()) { // results imply an else arm
     addIncoming(phis, first->first, first->second);
     addIncoming(phis, second->first, second->second);
   }
   bindPhis(op.getResults(), phis);
+  if (cut)
+    endCut();
   return success();
 }
 
@@ -454,22 +523,21 @@ LogicalResult Emitter::emitWhile(mlir::scf::WhileOp op) {
   auto phis = createPhis(op.getInits().getTypes(), 2);
   addIncoming(phis, initial, entry);
   bindPhis(op.getBeforeArguments(), phis);
+  const bool cut = isCut(op);
+  if (cut) {
+    cuts.push_back(before);
+    endCut();
+  }
   yielded.emplace_back();
   if (failed(emitBlock(*op.getBeforeBody())))
     return failure();
   Lanes passed = yielded.pop_back_val();
+  if (cut)
+    beginCut("while.test");
   b.CreateCondBr(getUniform(op.getConditionOp().getCondition()), body, after);
 
-  auto bind = [&](mlir::ValueRange range) {
-    llvm::ArrayRef<V> rest = passed;
-    for (mlir::Value v : range) {
-      unsigned n = numValues(v.getType());
-      set(v, Lanes(rest.take_front(n)));
-      rest = rest.drop_front(n);
-    }
-  };
   b.SetInsertPoint(body);
-  bind(op.getAfterArguments());
+  bind(op.getAfterArguments(), passed);
   yielded.emplace_back();
   if (failed(emitBlock(*op.getAfterBody())))
     return failure();
@@ -477,7 +545,25 @@ LogicalResult Emitter::emitWhile(mlir::scf::WhileOp op) {
   b.CreateBr(before);
 
   b.SetInsertPoint(after);
-  bind(op.getResults());
+  bind(op.getResults(), passed);
+  return success();
+}
+
+// A helper that was not inlined earlier is emitted in place: machine code has one function.
+LogicalResult Emitter::emitCall(tt::CallOp call) {
+  auto callee = module.lookupSymbol<tt::FuncOp>(call.getCallee());
+  if (!callee || callee.isExternal())
+    return call.emitError() << "calls a function without a body: " << call.getCallee();
+  if (callDepth == 64)
+    return call.emitError() << "recursion: a kernel cannot call itself";
+  ++callDepth;
+  for (auto [argument, operand] : llvm::zip_equal(callee.getArguments(), call->getOperands()))
+    set(argument, Lanes(get(operand)));
+  yielded.emplace_back();
+  if (failed(emitRegionWithBlocks(callee.getBody())))
+    return failure();
+  --callDepth;
+  bind(call->getResults(), yielded.pop_back_val());
   return success();
 }
 
@@ -538,29 +624,7 @@ LogicalResult Emitter::emitOp(mlir::Operation *op) {
           yielded.back().append(getAsLanes(v, 1));
         return success();
       })
-      .Case<tt::CallOp>([&](auto call) -> LogicalResult {
-        // A helper that was not inlined earlier is emitted in place: machine code has one function.
-        auto callee = module.lookupSymbol<tt::FuncOp>(call.getCallee());
-        if (!callee || callee.isExternal())
-          return call.emitError() << "calls a function without a body: " << call.getCallee();
-        if (callDepth == 64)
-          return call.emitError() << "recursion: a kernel cannot call itself";
-        ++callDepth;
-        for (auto [argument, operand] : llvm::zip_equal(callee.getArguments(), call->getOperands()))
-          set(argument, Lanes(get(operand)));
-        yielded.emplace_back();
-        if (failed(emitRegionWithBlocks(callee.getBody())))
-          return failure();
-        --callDepth;
-        Lanes results = yielded.pop_back_val();
-        llvm::ArrayRef<V> rest = results;
-        for (mlir::Value result : call->getResults()) {
-          unsigned n = numValues(result.getType());
-          set(result, Lanes(rest.take_front(n)));
-          rest = rest.drop_front(n);
-        }
-        return success();
-      })
+      .Case<tt::CallOp>([&](auto o) { return emitCall(o); })
       .Default([](mlir::Operation *o) { return o->emitOpError("has no lowering to LLVM IR"); });
 }
 

@@ -20,7 +20,8 @@ class WhileOp;
 
 namespace tessera::ttng {
 class WarpGroupDotOp;
-}
+class WarpGroupDotWaitOp;
+} // namespace tessera::ttng
 
 namespace tessera::codegen {
 
@@ -41,6 +42,8 @@ inline uint64_t registerImage(const LinearLayout &layout, unsigned reg) {
 
 /// A predicate known to be true is none.
 V simplify(V predicate);
+/// Float operations on tiles of the ops in `block`, not in regions within.
+uint64_t flopsOf(mlir::Block &block);
 AccessHints hintsOf(tt::CacheModifier cache, tt::EvictionPolicy evict, bool isVolatile);
 
 /// Every assembler takes the name: letters, digits, _ and $, no digit first. LLVM ends the process over others.
@@ -97,14 +100,21 @@ private:
   mlir::LogicalResult emitFor(mlir::scf::ForOp op);
   mlir::LogicalResult emitIf(mlir::scf::IfOp op);
   mlir::LogicalResult emitWhile(mlir::scf::WhileOp op);
+  mlir::LogicalResult emitCall(tt::CallOp call);
   llvm::SmallVector<llvm::PHINode *> createPhis(mlir::TypeRange types, unsigned incoming);
+  void bind(mlir::ValueRange values, llvm::ArrayRef<V> flat); ///< the reverse of flatten
   void bindPhis(mlir::ValueRange values, llvm::ArrayRef<llvm::PHINode *> phis);
   void addIncoming(llvm::ArrayRef<llvm::PHINode *> phis, llvm::ArrayRef<V> values, llvm::BasicBlock *from);
   Lanes flatten(mlir::ValueRange values);
   llvm::BasicBlock *newBlock(const llvm::Twine &name);
+  void barrier(bool ofGlobalMemory = false);
+  /// Where warps take turns (WarpTurns.h): whether this loop or branch has a barrier in it; begins a cut; ends one.
+  bool isCut(mlir::Operation *op);
+  void beginCut(const llvm::Twine &name);
+  void endCut();
 
-  // ---- elementwise (Elementwise.cpp) --------------------------------------------------------------------------------
-  /// Handles arith, math and the elementwise tt ops; false when `op` is none of them.
+  // ---- elementwise (Elementwise.cpp, Math.cpp, InlineAsm.cpp) -------------------------------------------------------
+  /// Handles arith, math and the elementwise tt ops; nothing where `op` is none of them.
   std::optional<mlir::LogicalResult> emitElementwise(mlir::Operation *op);
   std::optional<mlir::LogicalResult> emitMath(mlir::Operation *op);
   mlir::LogicalResult mapLanes(mlir::Operation *op, llvm::function_ref<V(llvm::ArrayRef<V>)> fn);
@@ -197,12 +207,15 @@ private:
   std::pair<LinearLayout, uint64_t> inAllocation(LinearLayout layout, mlir::Value buffer);
   std::optional<mlir::LogicalResult> emitSharedOp(mlir::Operation *op);
 
-  // ---- matrix products (Dot.cpp) and asynchronous copies (AsyncCopy.cpp) --------------------------------------------
+  // ---- matrix products (Dot.cpp, WarpGroupDot.cpp, LocalDot.cpp) and asynchronous copies (AsyncCopy.cpp) ------------
   std::optional<mlir::LogicalResult> emitMatrixOp(mlir::Operation *op);
+  class WarpProduct;
   mlir::LogicalResult emitDot(tt::DotOp op);
+  class WarpGroupProduct;
   mlir::LogicalResult emitWarpGroupDot(ttng::WarpGroupDotOp op);
+  mlir::LogicalResult emitWarpGroupWait(ttng::WarpGroupDotWaitOp op);
   class DotOperand;
-  mlir::LogicalResult emitLocalDot(ttg::LocalDotOp op); ///< LocalDot.cpp
+  mlir::LogicalResult emitLocalDot(ttg::LocalDotOp op);
   llvm::SmallVector<V> descriptors(mlir::Value buffer, const WarpGroupOperand &operand, llvm::ArrayRef<uint64_t> origins,
                                    const LinearLayout::Bases &warps);
   V descriptorStart(mlir::Value buffer);
@@ -234,6 +247,8 @@ private:
   std::unique_ptr<DebugInfo> debug;
   llvm::Function *function = nullptr;
   V lane = nullptr, warp = nullptr, thread = nullptr; ///< ids, computed in the entry block
+  unsigned turns = 1;
+  llvm::SmallVector<llvm::BasicBlock *> cuts;
   llvm::BumpPtrAllocator storage; ///< of the lanes in `values`: get() stays valid while more values are set
   llvm::DenseMap<mlir::Value, llvm::ArrayRef<V>> values;
   llvm::DenseMap<V, std::pair<V, unsigned>> wordOf; ///< elements that unpack took out of a word, and which

@@ -86,8 +86,12 @@ LogicalResult Emitter::emitLoad(tt::LoadOp op) {
     masks = getAsLanes(op.getMask(), pointers.size());
   if (op.getOther())
     others = getAsLanes(op.getOther(), pointers.size());
+  const LinearLayout &layout = layoutOf(op.getPtr().getType());
+  V first = target.countsTraffic() ? isFirstCopy(layout.freeMask(HwDim::Lane), layout.freeMask(HwDim::Warp)) : nullptr;
   Lanes result;
   for (unsigned r = 0; r < pointers.size(); r += width) {
+    if (target.countsTraffic())
+      hints.firstCopies = r & layout.freeMask(HwDim::Register) ? asLane(b.getFalse()) : first;
     V pred = masks.empty() ? nullptr : simplify(masks[r]);
     Lanes other;
     if (pred && !others.empty() && !allZero(llvm::ArrayRef(others).slice(r, width)))

@@ -1,13 +1,11 @@
 // The pass pipeline knows the target machine: without its cost model and its divergence facts, jump threading may move
 // control flow around barriers and exchanges between lanes.
 #include "Optimize.h"
+#include "Analyses.h"
 
 #include "llvm/ADT/StringSet.h"
-#include "llvm/Analysis/CGSCCPassManager.h"
-#include "llvm/Analysis/LoopAnalysisManager.h"
 #include "llvm/Bitcode/BitcodeReader.h"
 #include "llvm/Linker/Linker.h"
-#include "llvm/Passes/PassBuilder.h"
 #include "llvm/Transforms/IPO/Internalize.h"
 
 #include <tessera/error.h>
@@ -43,21 +41,12 @@ void optimize(llvm::Module &m, llvm::TargetMachine &tm, bool packs) {
   tuning.SLPVectorization = packs;
   tuning.LoopInterleaving = false;
   tuning.LoopUnrolling = true;
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager sccs;
-  llvm::ModuleAnalysisManager modules;
-  llvm::PassBuilder builder(&tm, tuning);
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(sccs);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, sccs, modules);
+  Analyses analyses(tm, tuning);
   // An emulating target asks for quick code: its vectors are many registers wide, and it is there to check, not to be
   // fast.
   bool quick = tm.getOptLevel() == llvm::CodeGenOptLevel::None;
-  builder.buildPerModuleDefaultPipeline(quick ? llvm::OptimizationLevel::O1 : llvm::OptimizationLevel::O3)
-      .run(m, modules);
+  analyses.builder.buildPerModuleDefaultPipeline(quick ? llvm::OptimizationLevel::O1 : llvm::OptimizationLevel::O3)
+      .run(m, analyses.modules);
 }
 
 } // namespace tessera::codegen

@@ -317,7 +317,7 @@ LogicalResult Emitter::reduceWarps(tt::ReduceOp op, const ReductionPlan &plan, l
     for (auto [i, v] : llvm::enumerate(tuple))
       target.storeShared(b, memory[i], byteOffset(store, registerImage(stored, r), bytes[i], b.getInt32(area[i])),
                          first, {toMemory(v, memory[i])}, {});
-  target.barrier(b);
+  barrier();
 
   // Each lane reads a vector of partials; when that leaves many, lanes that hold copies of the result share the work.
   const LinearLayout layout = sharedByWarps(plan);
@@ -374,14 +374,14 @@ LogicalResult Emitter::reduceWarps(tt::ReduceOp op, const ReductionPlan &plan, l
     return success();
   }
 
-  target.barrier(b); // the results take the place of partials
+  barrier(); // the results take the place of partials
   Base mine = baseOf(layout), all = baseOf(plan.result);
   first = isFirstCopy(layout.freeMask(HwDim::Lane), layout.freeMask(HwDim::Warp));
   for (auto [r, tuple] : llvm::enumerate(combined))
     for (auto [i, v] : llvm::enumerate(tuple))
       target.storeShared(b, memory[i], byteOffset(mine, registerImage(layout, r), bytes[i], b.getInt32(area[i])), first,
                          {toMemory(v, memory[i])}, {});
-  target.barrier(b);
+  barrier();
   for (auto [r, tuple] : llvm::enumerate(results))
     for (auto [i, v] : llvm::enumerate(tuple))
       v = fromMemory(target.loadShared(b, memory[i], 1,

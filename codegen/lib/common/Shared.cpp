@@ -312,11 +312,11 @@ std::optional<LogicalResult> Emitter::emitSharedOp(mlir::Operation *op) {
       })
       .Case<ttg::BarrierOp>([&](auto o) {
         bool local = o.getAddrSpace() == ttg::AddrSpace::Local;
-        local ? target.barrier(b) : target.globalBarrier(b);
+        barrier(!local);
         return success();
       })
       .Case<tt::DebugBarrierOp>([&](auto) {
-        target.globalBarrier(b);
+        barrier(/*ofGlobalMemory=*/true);
         return success();
       })
       .Default([](auto) { return std::nullopt; });

@@ -2,10 +2,18 @@
 #include "ThreadTargetInfo.h"
 
 #include "FastSine.h"
+#include "Optimize.h"
+
+#include "llvm/IR/InstIterator.h"
 
 using namespace llvm;
 
 namespace tessera::codegen {
+
+void ThreadTargetInfo::takeTurn(B &b, V turn, unsigned warps) {
+  V before = b.CreateShl(turn, llvm::Log2_32(warps * warpSize()), "", /*NUW=*/true, /*NSW=*/true);
+  thread = b.CreateOr(thread, before, "", /*IsDisjoint=*/true);
+}
 
 // ---- memory ---------------------------------------------------------------------------------------------------------
 
@@ -30,6 +38,80 @@ Value *ThreadTargetInfo::sharedPointer(B &b, V offset) {
 }
 
 // ---- arithmetic -----------------------------------------------------------------------------------------------------
+
+/// A call of libclc, which has OpenCL's names in the Itanium mangling.
+static Value *libraryCall(IRBuilderBase &b, StringRef name, ArrayRef<Value *> args) {
+  Type *type = args.front()->getType();
+  std::string symbol =
+      "_Z" + std::to_string(name.size()) + name.str() + std::string(args.size(), type->isFloatTy() ? 'f' : 'd');
+  FunctionCallee callee = b.GetInsertBlock()->getModule()->getOrInsertFunction(
+      symbol, FunctionType::get(type, SmallVector<Type *>(args.size(), type), false));
+  CallInst *call = b.CreateCall(callee, args);
+  call->setDoesNotAccessMemory();
+  return call;
+}
+
+/// Remainders by libclc's function for f64, which is exact and serves all types: the remainder of two narrow numbers is
+/// one. LLVM's own for GPUs lack bf16 or are x - trunc(x / y) * y, which is wrong by multiples of y where the quotient is
+/// large or rounds up to an integer.
+static void callRemainders(Module &m) {
+  for (Function &f : m)
+    for (Instruction &i : make_early_inc_range(instructions(f))) {
+      if (i.getOpcode() != Instruction::FRem)
+        continue;
+      IRBuilder<> b(&i);
+      auto wide = [&](Value *v) { return i.getType()->isDoubleTy() ? v : b.CreateFPExt(v, b.getDoubleTy()); };
+      Value *r = libraryCall(b, "fmod", {wide(i.getOperand(0)), wide(i.getOperand(1))});
+      i.replaceAllUsesWith(i.getType()->isDoubleTy() ? r : b.CreateFPTrunc(r, i.getType()));
+      i.eraseFromParent();
+    }
+}
+
+bool ThreadTargetInfo::linkMath(Module &m, StringRef libclc) {
+  callRemainders(m);
+  bool needed = any_of(m, [](Function &f) { return f.isDeclaration() && f.getName().starts_with("_Z"); });
+  if (needed)
+    linkBitcode(m, MemoryBufferRef(libclc, "libclc"));
+  return needed;
+}
+
+void ThreadTargetInfo::keepLongFunctions(Module &m) {
+  for (Function &f : m)
+    if (f.hasLocalLinkage() && !f.isDeclaration() && f.getInstructionCount() * f.getNumUses() > maxInlinedInstructions)
+      f.addFnAttr(Attribute::NoInline);
+}
+
+Value *ThreadTargetInfo::math(B &b, MathFn fn, ArrayRef<V> args, bool precise) {
+  V x = args.front();
+  if (x->getType()->isFloatTy() && !precise)
+    if (V fast = fastMath(b, fn, args))
+      return fast;
+  auto library = [&](StringRef name) { return libraryCall(b, name, args); };
+  auto exact = [&](Intrinsic::ID id) { return b.CreateUnaryIntrinsic(id, x); };
+  switch (fn) {
+  case MathFn::Exp: return library("exp");
+  case MathFn::Exp2: return library("exp2");
+  case MathFn::Log: return library("log");
+  case MathFn::Log2: return library("log2");
+  case MathFn::Log10: return library("log10");
+  case MathFn::Sin: return library("sin");
+  case MathFn::Cos: return library("cos");
+  case MathFn::Tan: return library("tan");
+  case MathFn::Tanh: return library("tanh");
+  case MathFn::Erf: return library("erf");
+  case MathFn::Pow: return library("pow");
+  case MathFn::Sqrt: return exact(Intrinsic::sqrt);
+  case MathFn::Rsqrt: return b.CreateFDiv(ConstantFP::get(x->getType(), 1), exact(Intrinsic::sqrt));
+  case MathFn::Div: return b.CreateFDiv(x, args[1]);
+  case MathFn::Floor: return exact(Intrinsic::floor);
+  case MathFn::Ceil: return exact(Intrinsic::ceil);
+  case MathFn::Trunc: return exact(Intrinsic::trunc);
+  case MathFn::Round: return exact(Intrinsic::round);
+  case MathFn::Abs: return exact(Intrinsic::fabs);
+  case MathFn::Fma: return b.CreateIntrinsic(Intrinsic::fma, {x->getType()}, args);
+  }
+  return nullptr;
+}
 
 bool ThreadTargetInfo::hasNative(MathFn fn, Type *) const {
   // Exact functions: LLVM has them for every float type.

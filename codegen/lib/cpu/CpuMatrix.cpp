@@ -4,9 +4,9 @@
 #include "CpuTargetInfo.h"
 
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/SmallVectorExtras.h"
 #include "llvm/Analysis/LoopInfo.h"
+#include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/Dominators.h"
 
 #include <cstddef>
@@ -54,11 +54,6 @@ MatrixFeatures CpuTargetInfo::matrixFeatures() const {
 
 bool CpuTargetInfo::countsCopies() const { return amdVersion == std::pair(MatrixFamily::Mfma, 4u); }
 
-void CpuTargetInfo::countProduct(B &b, uint64_t multiplyAdds) {
-  if (counting)
-    count(b, offsetof(tessera_cpu_context, flops), b.getInt64(2 * multiplyAdds));
-}
-
 // ---- mma.sync, MFMA, WMMA ------------------------------------------------------------------------------------------
 
 /// Whose tables the executor takes; none: it has no such instruction.
@@ -76,7 +71,7 @@ static std::optional<tessera_cpu_matrix_unit> unitOf(const MmaShape &shape) {
 }
 
 MatrixInstruction CpuTargetInfo::widest(const MatrixInstruction &i, int64_t rows, int64_t depth) const {
-  return computeCapability == 90 ? widestOnHopper(i, rows, depth) : i;
+  return widestOnNvidia(computeCapability, i, rows, depth);
 }
 
 SmallVector<V> CpuTargetInfo::mma(B &b, const MmaShape &shape, ArrayRef<V> a, ArrayRef<V> bb, ArrayRef<V> c) {
@@ -85,7 +80,6 @@ SmallVector<V> CpuTargetInfo::mma(B &b, const MmaShape &shape, ArrayRef<V> a, Ar
   bool ours = computeCapability ? i.family == MatrixFamily::Mma : amdVersion == std::pair(i.family, i.version);
   if (!unit || !ours)
     return {};
-  countProduct(b, uint64_t(i.m) * i.n * i.k);
   Constant *matrix = matrixConstant(b, *kernel->getParent(),
                                     {i.m, i.n, i.k, abiType(shape.a), abiType(shape.b), 0, 0, *unit}, site(b, false));
   V sums = toSlot(b, "mma.c", c);
@@ -122,9 +116,8 @@ void CpuTargetInfo::storeMatrix(B &b, bool transposed, V rowOffset, ArrayRef<V> 
 
 SmallVector<V> CpuTargetInfo::warpGroupMma(B &b, const WarpGroupShape &shape, ArrayRef<V> a, V descB, ArrayRef<V> c,
                                            V useAcc) {
-  if (computeCapability != 90)
+  if (!hasWarpGroupMma(computeCapability))
     return {};
-  countProduct(b, uint64_t(16) * shape.n * shape.k); // of the warp
   bool inRegisters = a[0]->getType()->isVectorTy();
   SmallVector<uint32_t> registers(4, 0);
   if (inRegisters)
@@ -134,15 +127,13 @@ SmallVector<V> CpuTargetInfo::warpGroupMma(B &b, const WarpGroupShape &shape, Ar
       {64, shape.n, shape.k, abiType(shape.a), abiType(shape.b), shape.transA, shape.transB, tessera_unit_nvidia},
       site(b, false), registers);
   auto *null = ConstantPointerNull::get(b.getPtrTy());
-  Type *lane32 = laneType(b.getInt32Ty());
   // A product on top of the one just started names its ticket; else the registers say whether they are one.
   bool chained = ArrayRef(tickets) == c;
   V sums = null, previous = b.getInt32(0);
   if (chained)
     previous = b.CreateSelect(useAcc, ticket, previous);
   else if (useAcc != b.getFalse())
-    sums = b.CreateSelect(
-        useAcc, toSlot(b, "wgmma.c", map_to_vector(c, [&](V v) { return b.CreateBitCast(v, lane32); })), null);
+    sums = b.CreateSelect(useAcc, accumulatorsToSlot(b, c), null);
   ticket = call(b, "tessera_cpu_wgmma_start",
                 {context, matrix, inRegisters ? toSlot(b, "wgmma.a", a) : null, inRegisters ? b.getInt64(0) : a[0],
                  descB, sums, previous},
@@ -150,6 +141,7 @@ SmallVector<V> CpuTargetInfo::warpGroupMma(B &b, const WarpGroupShape &shape, Ar
   tickets.clear();
   for (unsigned i = 0; i < c.size(); ++i)
     tickets.push_back(b.CreateBitCast(splat(b, b.CreateAdd(ticket, b.getInt32(i))), laneType(shape.acc)));
+  unfinished.insert(tickets.begin(), tickets.end());
   return tickets;
 }
 
@@ -161,14 +153,47 @@ SmallVector<V> CpuTargetInfo::warpGroupWait(B &b, unsigned pending, ArrayRef<V> 
   SmallVector<V> results(values), registers;
   for (V v : values)
     if (mayBeTicket(v))
-      registers.push_back(b.CreateBitCast(v, lane32));
-  V memory = registers.empty() ? ConstantPointerNull::get(b.getPtrTy()) : toSlot(b, "wgmma.c", registers);
+      registers.push_back(v);
+  V memory = registers.empty() ? ConstantPointerNull::get(b.getPtrTy()) : accumulatorsToSlot(b, registers);
   call(b, "tessera_cpu_wgmma_wait", {context, b.getInt32(pending), b.getInt32(registers.size()), memory});
   registers = fromSlot(b, memory, lane32, registers.size());
+  if (pending) // of what was committed, that is: what was not is never waited for
+    unfinished.insert(registers.begin(), registers.end());
   for (V *next = registers.begin(); V & v : results)
     if (mayBeTicket(v))
       v = b.CreateBitCast(*next++, v->getType());
   return results;
+}
+
+V CpuTargetInfo::accumulatorsToSlot(B &b, ArrayRef<V> values) {
+  Type *lane32 = laneType(b.getInt32Ty());
+  V memory = toSlot(b, "wgmma.c", map_to_vector(values, [&](V v) { return b.CreateBitCast(v, lane32); }));
+  accumulatorSlots.insert(memory);
+  return memory;
+}
+
+// Before its wait a result may be handed on, to the next wgmma, to a wait, around a loop. Before every other
+// instruction that takes it the executor looks whether it is a ticket still.
+void CpuTargetInfo::checkAccumulatorReads(B &b) {
+  MapVector<std::pair<V, BasicBlock *>, Instruction *> reads; // the first of the block
+  SetVector<V> handedOn = std::move(unfinished);
+  for (size_t i = 0; i < handedOn.size(); ++i)
+    for (User *user : handedOn[i]->users()) {
+      auto *by = cast<Instruction>(user);
+      auto *store = dyn_cast<StoreInst>(by);
+      if (isa<PHINode, BitCastInst>(by)) {
+        handedOn.insert(by);
+      } else if (!store || !accumulatorSlots.contains(getUnderlyingObject(store->getPointerOperand()))) {
+        Instruction *&first = reads[{handedOn[i], by->getParent()}];
+        if (!first || by->comesBefore(first))
+          first = by;
+      }
+    }
+  for (auto &[read, by] : reads) {
+    b.SetInsertPoint(by);
+    V lanes = b.CreateBitCast(read.first, laneType(b.getInt32Ty()));
+    call(b, "tessera_cpu_register_read", {context, toSlot(b, "read", {lanes}), site(b, true)});
+  }
 }
 
 uint32_t CpuTargetInfo::registerOf(V word) {
@@ -243,6 +268,7 @@ void CpuTargetInfo::asyncWait(B &b, unsigned pending) {
 void CpuTargetInfo::finishKernel(B &b) {
   b.CreateRetVoid();
   markRegisterWrites(b);
+  checkAccumulatorReads(b);
   copies.finish([](CallInst *call, unsigned pending) {
     call->setArgOperand(1, ConstantInt::get(Type::getInt32Ty(call->getContext()), pending));
   });

@@ -222,7 +222,8 @@ SmallVector<V> CpuTargetInfo::loadGlobal(B &b, Type *elem, unsigned vec, V ptr, 
   if (isSmallFloat(elem))
     return fromBits(b, loadGlobal(b, b.getInt16Ty(), vec, ptr, pred, asBits(b, other), hints), elem);
   unsigned bytes = storeBytes(elem);
-  countLanes(b, offsetof(tessera_cpu_context, bytes_loaded), pred, bytes * vec);
+  V once = pred && hints.firstCopies ? b.CreateAnd(pred, hints.firstCopies) : pred ? pred : hints.firstCopies;
+  countLanes(b, offsetof(tessera_cpu_context, bytes_loaded), once, bytes * vec);
   SmallVector<V> initial(other.begin(), other.end());
   if (initial.empty())
     initial.assign(vec, Constant::getNullValue(laneType(elem)));
@@ -280,7 +281,7 @@ V CpuTargetInfo::loadUniform(B &b, Type *elem, V ptr, V pred, V other, const Acc
 void CpuTargetInfo::storeUniform(B &b, V ptr, V pred, V value, const AccessHints &hints) {
   value = asBits(b, value);
   countUniform(b, offsetof(tessera_cpu_context, bytes_stored), pred, value->getType());
-  if (numWarps > 1) {
+  if (!isa<Constant>(warp)) {
     V first = b.CreateICmpEQ(warp, b.getInt32(0));
     pred = pred ? b.CreateAnd(pred, first) : first;
   }

@@ -72,6 +72,8 @@ Function *CpuTargetInfo::createKernel(Module &m, B &b, StringRef name, ArrayRef<
   slots.clear();
   tickets.clear();
   operandRegisters.clear();
+  unfinished.clear();
+  accumulatorSlots.clear();
   copies = {};
   numWarps = std::max(1, options.num_warps);
   b.SetInsertPoint(BasicBlock::Create(c, "entry", kernel));
@@ -100,7 +102,7 @@ Function *CpuTargetInfo::createKernel(Module &m, B &b, StringRef name, ArrayRef<
   return kernel;
 }
 
-void CpuTargetInfo::linkLibraries(Module &m) const { prepareForHost(m, counting); }
+void CpuTargetInfo::linkLibraries(Module &m) const { prepareForHost(m); }
 
 void CpuTargetInfo::emitMachineCode(Module &m, TargetMachine &tm, compiled_kernel &out, StringRef lastStage) const {
   using Clock = std::chrono::steady_clock;
@@ -275,11 +277,17 @@ void CpuTargetInfo::countLanes(B &b, unsigned field, V pred, unsigned bytesPerLa
     count(b, field, b.CreateMul(b.CreateUnaryIntrinsic(Intrinsic::ctpop, laneMask(b, pred)), b.getInt64(bytesPerLane)));
 }
 
+/// Every warp runs what the program does once.
+V CpuTargetInfo::once(B &b) { return b.CreateICmpEQ(warp, b.getInt32(0)); }
+
+void CpuTargetInfo::countFlops(B &b, uint64_t flops) {
+  count(b, offsetof(tessera_cpu_context, flops), b.CreateSelect(once(b), b.getInt64(flops), b.getInt64(0)));
+}
+
 void CpuTargetInfo::countUniform(B &b, unsigned field, V pred, Type *elem) {
   if (!counting)
     return;
-  // Every warp runs the access; the program makes it once.
-  V active = b.CreateICmpEQ(warp, b.getInt32(0));
+  V active = once(b);
   if (pred)
     active = b.CreateAnd(active, pred);
   uint64_t bytes = kernel->getParent()->getDataLayout().getTypeStoreSize(elem);

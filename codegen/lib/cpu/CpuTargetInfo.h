@@ -9,6 +9,8 @@
 #include <tessera/codegen/TargetInfo.h>
 
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/SmallPtrSet.h"
 
 namespace tessera::codegen {
 
@@ -32,6 +34,9 @@ public:
   V firstLane(B &b, V lane) override { return b.CreateExtractElement(lane, uint64_t(0)); }
   V laneId(B &b) override;
   V warpId(B &) override { return warp; }
+  void takeTurn(B &b, V turn, unsigned warps) override {
+    warp = b.CreateOr(warp, b.CreateShl(turn, llvm::Log2_32(warps), "", true, true), "", /*IsDisjoint=*/true);
+  }
   V programId(B &, unsigned axis) override { return program[axis]; }
   V numPrograms(B &, unsigned axis) override { return grid[axis]; }
   void barrier(B &b) override;
@@ -47,6 +52,8 @@ public:
                                   llvm::ArrayRef<V> tags) override;
   void storeShared(B &b, llvm::Type *elem, V offset, V pred, llvm::ArrayRef<V> values, llvm::ArrayRef<V> tags) override;
   bool wantsTags() const override { return emulated; }
+  bool countsTraffic() const override { return counting; }
+  void countFlops(B &b, uint64_t flops) override;
 
   std::pair<unsigned, unsigned> accumulatorBlock(llvm::Type *acc) const override;
   // Of emulated GPUs (CpuMatrix.cpp).
@@ -96,11 +103,13 @@ private:
   V call(B &b, llvm::StringRef helper, llvm::ArrayRef<V> args, llvm::Type *result = nullptr);
   std::uint32_t registerOf(V word); ///< its number, as an operand of wgmma; 0 of constants
   void markRegisterWrites(B &b);
+  V accumulatorsToSlot(B &b, llvm::ArrayRef<V> values); ///< for a wgmma or a wait, which take those not written yet
+  void checkAccumulatorReads(B &b);
   bool countsCopies() const; ///< a wait says how many copies may be in flight, not how many groups
-  void countProduct(B &b, uint64_t multiplyAdds);
   void count(B &b, unsigned field, V amount);
   void countLanes(B &b, unsigned field, V pred, unsigned bytesPerLane);
   void countUniform(B &b, unsigned field, V pred, llvm::Type *elem);
+  V once(B &b);
 
   bool emulated, counting, amd;
   unsigned computeCapability = 0; ///< of the emulated NVIDIA GPU
@@ -114,6 +123,8 @@ private:
   llvm::SmallVector<V> tickets; ///< results of the last wgmma
   V ticket = nullptr;           ///< what they are made of
   llvm::MapVector<V, std::uint32_t> operandRegisters; ///< numbers of values that a wgmma reads in registers
+  llvm::SetVector<V> unfinished;                      ///< values that a wgmma may not have written yet
+  llvm::SmallPtrSet<V, 4> accumulatorSlots;
   CopyCounter copies;
 };
 
@@ -121,8 +132,7 @@ private:
 llvm::GlobalVariable *privateConstant(llvm::Module &m, llvm::Constant *value, llvm::StringRef name);
 
 /// Rewrites what the host's code generator does badly: arithmetic on f16 and bf16 (done in f32 and rounded after each
-/// operation), conversions to them, and vector integer division. `countFlops`: adds float operations to the context's
-/// counter in each block.
-void prepareForHost(llvm::Module &m, bool countFlops);
+/// operation), conversions to them, and vector integer division.
+void prepareForHost(llvm::Module &m);
 
 } // namespace tessera::codegen

@@ -267,58 +267,11 @@ static V outlinedDivision(Builder &b, BinaryOperator &op) {
       });
 }
 
-// ---- counting -----------------------------------------------------------------------------------------------------
-
-/// Float operations of one instruction on tensors, as executed: a lane that holds a copy counts too.
-static unsigned flopsOf(Instruction &inst) {
-  auto *vector = dyn_cast<FixedVectorType>(inst.getType());
-  if (!vector || !vector->getElementType()->isFloatingPointTy())
-    return 0;
-  unsigned lanes = vector->getNumElements();
-  if (isa<BinaryOperator>(inst))
-    return lanes;
-  auto *call = dyn_cast<CallInst>(&inst);
-  Function *callee = call ? call->getCalledFunction() : nullptr;
-  if (!callee)
-    return 0;
-  switch (callee->getIntrinsicID()) {
-  case Intrinsic::fma:
-  case Intrinsic::fmuladd: return 2 * lanes;
-  case Intrinsic::minnum:
-  case Intrinsic::maxnum:
-  case Intrinsic::minimum:
-  case Intrinsic::maximum:
-  case Intrinsic::minimumnum:
-  case Intrinsic::maximumnum:
-  case Intrinsic::sqrt: return lanes;
-  case Intrinsic::not_intrinsic: {
-    StringRef name = callee->getName();
-    return name.starts_with("_ZGV") || name.starts_with("tessera.math.") ? lanes : 0;
-  }
-  default: return 0;
-  }
-}
-
-static void countFlopsOf(Function &f) {
-  for (BasicBlock &block : f) {
-    unsigned flops = 0;
-    for (Instruction &inst : block)
-      flops += flopsOf(inst);
-    if (!flops)
-      continue;
-    IRBuilder<> b(block.getTerminator());
-    V counter = b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), f.getArg(1), offsetof(tessera_cpu_context, flops));
-    b.CreateStore(b.CreateAdd(b.CreateLoad(b.getInt64Ty(), counter), b.getInt64(flops)), counter);
-  }
-}
-
-void prepareForHost(Module &m, bool countFlops) {
+void prepareForHost(Module &m) {
   SmallVector<Instruction *> work;
   for (Function &f : m) {
     if (f.isDeclaration())
       continue;
-    if (countFlops && !f.hasLocalLinkage())
-      countFlopsOf(f);
     for (Instruction &inst : instructions(f))
       work.push_back(&inst);
   }

@@ -22,9 +22,6 @@ bool isAssembly(const llvm::Instruction &i, llvm::StringRef name) {
   return assembly && llvm::StringRef(assembly->getAsmString()).contains(name);
 }
 
-namespace {
-
-/// The most that a copy of the block has: one more with a mask.
 unsigned operandsOfCopies(const llvm::BasicBlock &block) {
   unsigned most = 0;
   for (const llvm::Instruction &i : block)
@@ -33,10 +30,6 @@ unsigned operandsOfCopies(const llvm::BasicBlock &block) {
   return most;
 }
 
-/// From here on (128 x 256 x 64 of f16) the branch costs nothing, and a second loop doubles the time in ptxas.
-constexpr unsigned kLongTrip = 1024;
-
-/// Cycles that the products of a trip keep the matrix units of a multiprocessor busy: one of 64 x n takes n / 2.
 unsigned cyclesOfProducts(const llvm::Loop &loop) {
   unsigned columns = 0;
   for (const llvm::BasicBlock *block : loop.blocks())
@@ -50,6 +43,11 @@ unsigned cyclesOfProducts(const llvm::Loop &loop) {
   const auto threads = loop.getHeader()->getParent()->getFnAttributeAsParsedInteger("nvvm.reqntid", 128);
   return columns / 2 * unsigned(threads / 128);
 }
+
+namespace {
+
+/// From here on (128 x 256 x 64 of f16) the branch costs nothing, and a second loop doubles the time in ptxas.
+constexpr unsigned kLongTrip = 1024;
 
 /// Whether the loop copies and multiplies, by warp groups, and does little else: where operands are loaded or stored by
 /// other instructions, or more is computed, that takes longer than a branch, and registers that a second loop has not.

@@ -15,6 +15,11 @@ namespace tessera::codegen {
 /// Inline assembly with `text` in it.
 bool isAssembly(const llvm::Instruction &i, llvm::StringRef text);
 inline bool isCopy(const llvm::Instruction &i) { return isAssembly(i, "cp.async"); }
+/// The most that a copy of the block has: one more with a mask. 0: no copies.
+unsigned operandsOfCopies(const llvm::BasicBlock &block);
+/// Cycles that the products of warp groups of a trip keep the matrix units of a multiprocessor busy: one of 64 x n takes
+/// n / 2.
+unsigned cyclesOfProducts(const llvm::Loop &loop);
 
 /// Loops of products whose first block LLVM finds too long to be copied test at their beginning: now they do at their
 /// end.

@@ -7,6 +7,9 @@
 //
 // Addresses at constant distances share one.
 #include "CopyLoops.h"
+#include "FastDivision.h"
+#include "FetchAhead.h"
+#include "LaterPrograms.h"
 #include "WholeTiles.h"
 
 #include "llvm/Analysis/AssumptionCache.h"
@@ -104,6 +107,8 @@ void NvidiaTargetInfo::finishModule(llvm::Module &m, llvm::TargetMachine &tm) co
       copies |= llvm::any_of(block, isCopy);
     if (!copies) {
       addWholeVersion(f);
+      if (facts.capability >= 90 && facts.ptx >= 80) // cp.async.bulk
+        fetchForLaterPrograms(f);
       continue;
     }
     llvm::SmallVector<llvm::WeakTrackingVH> dead;
@@ -115,12 +120,15 @@ void NvidiaTargetInfo::finishModule(llvm::Module &m, llvm::TargetMachine &tm) co
     for (llvm::Loop *loop : loops.getLoopsInPreorder())
       testAtEnd(*loop, loops, dominators, assumptions, costs);
     llvm::ScalarEvolution se(f, library, assumptions, dominators, loops);
-    for (llvm::Loop *loop : loops.getLoopsInPreorder())
+    for (llvm::Loop *loop : loops.getLoopsInPreorder()) {
+      fetchAhead(*loop, loops, dominators, se);
       keepPointers(*loop, se, dead);
+    }
     llvm::RecursivelyDeleteTriviallyDeadInstructionsPermissive(dead);
     for (llvm::BasicBlock &block : f)
       llvm::DeleteDeadPHIs(&block);
     splitLoops(f);
+    shortenDivisions(f);
   }
 }
 

@@ -3,7 +3,6 @@
 #include "NvidiaTargetInfo.h"
 
 #include "../common/FastSine.h"
-#include "../common/Optimize.h"
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/IR/InlineAsm.h"
@@ -23,9 +22,6 @@ namespace tessera::codegen {
 
 namespace Intrinsic = llvm::Intrinsic;
 
-/// Instructions that the calls of one library function may add to a kernel.
-constexpr unsigned maxInlinedInstructions = 2048;
-
 V NvidiaTargetInfo::instruction(B &b, llvm::StringRef text, llvm::ArrayRef<V> args) {
   llvm::Type *operand = args.front()->getType();
   std::string constraint = operand->isFloatTy() ? "f" : "d", constraints = "=" + constraint, code = text.str() + " $0";
@@ -35,18 +31,6 @@ V NvidiaTargetInfo::instruction(B &b, llvm::StringRef text, llvm::ArrayRef<V> ar
   }
   auto *type = llvm::FunctionType::get(operand, llvm::SmallVector<llvm::Type *>(args.size(), operand), false);
   llvm::CallInst *call = b.CreateCall(type, llvm::InlineAsm::get(type, code + ";", constraints, false), args);
-  call->setDoesNotAccessMemory();
-  return call;
-}
-
-V NvidiaTargetInfo::libraryCall(B &b, llvm::StringRef name, llvm::ArrayRef<V> args) {
-  // libclc has OpenCL's names in the Itanium mangling.
-  llvm::Type *type = args.front()->getType();
-  std::string symbol =
-      "_Z" + std::to_string(name.size()) + name.str() + std::string(args.size(), type->isFloatTy() ? 'f' : 'd');
-  auto callee = b.GetInsertBlock()->getModule()->getOrInsertFunction(
-      symbol, llvm::FunctionType::get(type, llvm::SmallVector<llvm::Type *>(args.size(), type), false));
-  llvm::CallInst *call = b.CreateCall(callee, args);
   call->setDoesNotAccessMemory();
   return call;
 }
@@ -95,16 +79,9 @@ static void outlineDivisions(llvm::Module &m) {
 
 void NvidiaTargetInfo::linkLibraries(llvm::Module &m) const {
   outlineDivisions(m);
-  bool needed = llvm::any_of(m, [](llvm::Function &f) { return f.isDeclaration() && f.getName().starts_with("_Z"); });
-  if (!needed)
+  if (!linkMath(m, llvm::StringRef(tessera_libclc_nvptx, tessera_libclc_nvptx_end - tessera_libclc_nvptx)))
     return;
-  llvm::StringRef bitcode(tessera_libclc_nvptx, tessera_libclc_nvptx_end - tessera_libclc_nvptx);
-  linkBitcode(m, llvm::MemoryBufferRef(bitcode, "libclc"));
-  // A long function that a thread calls for each of many elements stays a function: ptxas would need tens of seconds
-  // for hundreds of inlined copies with their branches.
-  for (llvm::Function &f : m)
-    if (f.hasLocalLinkage() && !f.isDeclaration() && f.getInstructionCount() * f.getNumUses() > maxInlinedInstructions)
-      f.addFnAttr(llvm::Attribute::NoInline);
+  keepLongFunctions(m);
   // libclc allows its own divisions 2.5 ulp; the fast form has 2. LLVM would take the correctly rounded one.
   if (!preciseMath)
     for (llvm::Function &f : m)
@@ -122,40 +99,24 @@ V NvidiaTargetInfo::saturate(B &b, V v, bool isSigned) const {
   return b.CreateIntrinsic(b.getInt32Ty(), isSigned ? Intrinsic::nvvm_f2i_rz : Intrinsic::nvvm_f2ui_rz, {v});
 }
 
-V NvidiaTargetInfo::math(B &b, MathFn fn, llvm::ArrayRef<V> args, bool precise) {
+V NvidiaTargetInfo::fastMath(B &b, MathFn fn, llvm::ArrayRef<V> args) {
   V x = args.front();
-  bool fast = x->getType()->isFloatTy() && !precise;
   auto number = [&](double value) { return llvm::ConstantFP::get(x->getType(), value); };
-  auto libm = [&](llvm::StringRef name) { return libraryCall(b, name, args); };
   auto log2 = [&] { return instruction(b, "lg2.approx.f32", x); };
   auto toInt = [&](V v) { return saturate(b, v, /*isSigned=*/true); };
   switch (fn) {
-  case MathFn::Exp:
-    return fast ? instruction(b, "ex2.approx.ftz.f32", b.CreateFMul(x, number(std::numbers::log2e))) : libm("exp");
-  case MathFn::Exp2: return fast ? instruction(b, "ex2.approx.ftz.f32", x) : libm("exp2");
-  case MathFn::Log: return fast ? b.CreateFMul(log2(), number(std::numbers::ln2)) : libm("log");
-  case MathFn::Log2: return fast ? log2() : libm("log2");
-  case MathFn::Log10:
-    return fast ? b.CreateFMul(log2(), number(std::numbers::ln2 / std::numbers::ln10)) : libm("log10");
-  case MathFn::Sqrt: return fast ? instruction(b, "sqrt.approx.f32", x) : b.CreateUnaryIntrinsic(Intrinsic::sqrt, x);
-  case MathFn::Rsqrt:
-    return fast ? instruction(b, "rsqrt.approx.f32", x)
-                : b.CreateFDiv(number(1), b.CreateUnaryIntrinsic(Intrinsic::sqrt, x));
-  case MathFn::Sin: return fast ? sineOrCosine(b, x, 0, toInt) : libm("sin");
-  case MathFn::Cos: return fast ? sineOrCosine(b, x, 1, toInt) : libm("cos");
-  case MathFn::Div: return fast ? instruction(b, "div.full.f32", args) : b.CreateFDiv(x, args[1]);
-  case MathFn::Tan: return libm("tan");
-  case MathFn::Tanh: return libm("tanh");
-  case MathFn::Erf: return libm("erf");
-  case MathFn::Pow: return libm("pow");
-  case MathFn::Floor: return b.CreateUnaryIntrinsic(Intrinsic::floor, x);
-  case MathFn::Ceil: return b.CreateUnaryIntrinsic(Intrinsic::ceil, x);
-  case MathFn::Trunc: return b.CreateUnaryIntrinsic(Intrinsic::trunc, x);
-  case MathFn::Round: return b.CreateUnaryIntrinsic(Intrinsic::round, x);
-  case MathFn::Abs: return b.CreateUnaryIntrinsic(Intrinsic::fabs, x);
-  case MathFn::Fma: return b.CreateIntrinsic(Intrinsic::fma, {x->getType()}, args);
+  case MathFn::Exp: return instruction(b, "ex2.approx.ftz.f32", b.CreateFMul(x, number(std::numbers::log2e)));
+  case MathFn::Exp2: return instruction(b, "ex2.approx.ftz.f32", x);
+  case MathFn::Log: return b.CreateFMul(log2(), number(std::numbers::ln2));
+  case MathFn::Log2: return log2();
+  case MathFn::Log10: return b.CreateFMul(log2(), number(std::numbers::ln2 / std::numbers::ln10));
+  case MathFn::Sqrt: return instruction(b, "sqrt.approx.f32", x);
+  case MathFn::Rsqrt: return instruction(b, "rsqrt.approx.f32", x);
+  case MathFn::Sin: return sineOrCosine(b, x, 0, toInt);
+  case MathFn::Cos: return sineOrCosine(b, x, 1, toInt);
+  case MathFn::Div: return instruction(b, "div.full.f32", args);
+  default: return nullptr;
   }
-  return nullptr;
 }
 
 } // namespace tessera::codegen

@@ -137,9 +137,8 @@ MatrixFeatures NvidiaTargetInfo::matrixFeatures() const {
   return {.loadMatrix = true, .storeMatrix = facts.capability >= 90, .minAsyncCopyBytes = 4, .minBranchedCopies = 10};
 }
 
-// Later generations take these too, but ptxas makes single ones of them.
 MatrixInstruction NvidiaTargetInfo::widest(const MatrixInstruction &i, int64_t rows, int64_t depth) const {
-  return facts.capability == 90 ? widestOnHopper(i, rows, depth) : i;
+  return widestOnNvidia(facts.capability, i, rows, depth);
 }
 
 llvm::SmallVector<V> NvidiaTargetInfo::mma(B &b, const MmaShape &shape, llvm::ArrayRef<V> a, llvm::ArrayRef<V> bb,

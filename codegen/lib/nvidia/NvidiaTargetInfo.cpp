@@ -237,10 +237,15 @@ void NvidiaTargetInfo::print(B &b, llvm::StringRef prefix, llvm::ArrayRef<V> val
     line(value, sign);
 }
 
+constexpr unsigned kRegisters = 65536; ///< of a multiprocessor, allocated to a warp by 8 a thread
+
+/// What a thread of a program of so many may have.
+static int registersOf(unsigned threads) { return std::min<int>(255, llvm::alignDown(kRegisters / threads, 8)); }
+
 /// How many programs a multiprocessor should hold at least, if a few registers are all that is in the way of one more:
 /// `ptxas` takes as many as it likes for the longer of two versions. 0 where that is not so.
 static unsigned oneMoreProgram(int registers, unsigned threads) {
-  constexpr unsigned kRegisters = 65536, kFew = 4; // of a multiprocessor, allocated to a warp by 8 a thread
+  constexpr unsigned kFew = 4;
   if (registers <= 0)
     return 0;
   unsigned more = kRegisters / (llvm::alignTo(registers, 8) * threads) + 1;
@@ -284,17 +289,24 @@ void NvidiaTargetInfo::emitMachineCode(llvm::Module &m, llvm::TargetMachine &tm,
   start = clock::now();
   Assembled result = assemblePtx(ptxas, ptx, arch, out.options);
   const bool twoVersions = llvm::any_of(m, [](const llvm::Function &f) { return f.hasFnAttribute(kTwoVersions); });
-  if (unsigned programs = twoVersions && !out.options.maxnreg && !result.spills
-                              ? oneMoreProgram(result.registers, out.options.num_warps * warpSize())
-                              : 0) {
+  const unsigned threads = out.options.num_warps * warpSize();
+  /// Assembles again for so many programs on a multiprocessor at least; kept if no more bytes are spilled.
+  auto again = [&](unsigned programs, int mostSpills) {
     std::string denser = ptx.str().str();
-    constexpr llvm::StringLiteral threads = ".reqntid ";
-    denser.insert(denser.find('\n', denser.find(threads)) + 1, fmt::format(".minnctapersm {}\n", programs));
-    if (Assembled second = assemblePtx(ptxas, denser, arch, out.options); !second.spills) {
+    constexpr llvm::StringLiteral size = ".reqntid ";
+    denser.insert(denser.find('\n', denser.find(size)) + 1, fmt::format(".minnctapersm {}\n", programs));
+    if (Assembled second = assemblePtx(ptxas, denser, arch, out.options); second.spills <= mostSpills) {
       result = std::move(second);
       out.stages.back().second = std::move(denser);
     }
-  }
+  };
+  const bool free = !out.options.maxnreg; // else the user has chosen
+  if (unsigned programs = free && twoVersions && !result.spills ? oneMoreProgram(result.registers, threads) : 0)
+    again(programs, 0);
+  // ptxas may give 32 registers to a kernel that does not fit into those that so many threads can have. A few bytes
+  // cost less than a program less on each multiprocessor.
+  if (free && result.spills > 64 && result.registers + 8 <= registersOf(threads))
+    again(1, result.spills - 1);
   out.times.push_back({"ptxas", since(start)});
   out.registers = result.registers;
   out.spills = result.spills;

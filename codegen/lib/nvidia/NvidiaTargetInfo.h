@@ -64,7 +64,6 @@ public:
   llvm::SmallVector<V> convertToFp8(B &b, MatrixType to, V low, V high) override;
   llvm::SmallVector<V> convertFromFp8(B &b, MatrixType from, V low, V high) override;
 
-  V math(B &b, MathFn fn, llvm::ArrayRef<V> args, bool precise) override;
   void assertTrue(B &b, V cond, llvm::StringRef message) override;
   void print(B &b, llvm::StringRef prefix, llvm::ArrayRef<V> values, llvm::ArrayRef<bool> isSigned, bool hex) override;
 
@@ -73,12 +72,12 @@ public:
                        llvm::StringRef lastStage) const override;
 
 private:
+  V fastMath(B &b, MathFn fn, llvm::ArrayRef<V> args) override;
   V saturate(B &b, V v, bool isSigned) const override;
   V shuffle(B &b, V v, llvm::Intrinsic::ID id, V operand);
   V specialRegister(B &b, llvm::Intrinsic::ID id, unsigned limit);
   /// An instruction on one type without memory or side effects, as text: "ex2.approx.ftz.f32".
   static V instruction(B &b, llvm::StringRef text, llvm::ArrayRef<V> args);
-  V libraryCall(B &b, llvm::StringRef name, llvm::ArrayRef<V> args);
   V cachePolicy(B &b, EvictionPolicy policy);
   llvm::SmallVector<V> predicatedLoad(B &b, llvm::Twine opcode, llvm::Type *elem, unsigned vec, V ptr, V pred,
                                       llvm::ArrayRef<V> other, V policy);

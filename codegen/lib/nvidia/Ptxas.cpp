@@ -24,8 +24,11 @@ namespace tessera::codegen {
 
 std::string findPtxas() {
   auto usable = [](const std::string &path) { return llvm::sys::fs::can_execute(path); };
-  if (const char *path = std::getenv("TESSERA_PTXAS"))
-    return usable(path) ? path : "";
+  if (const char *path = std::getenv("TESSERA_PTXAS")) {
+    if (*path && !usable(path))
+      throw error(stage::assemble, fmt::format("TESSERA_PTXAS is '{}', which is no program that can be run", path));
+    return path;
+  }
   for (const char *variable : {"CUDA_HOME", "CUDA_PATH"})
     if (const char *home = std::getenv(variable))
       if (std::string path = std::string(home) + "/bin/ptxas"; usable(path))

@@ -7,6 +7,7 @@
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
+#include "llvm/IR/MDBuilder.h"
 #include "llvm/Support/KnownBits.h"
 #include "llvm/Transforms/Utils/Cloning.h"
 #include "llvm/Transforms/Utils/Local.h"
@@ -93,13 +94,16 @@ void addWholeVersion(llvm::Function &f) {
   llvm::remapInstructionsInBlocks(clones, map);
 
   llvm::IRBuilder<> b(llvm::BasicBlock::Create(f.getContext(), "start", &f, blocks.front()));
-  V whole = b.getTrue();
+  V part = b.getFalse();
   for (auto &[argument, those] : masks) {
-    whole = b.CreateAnd(whole, b.CreateICmpSGE(argument, llvm::ConstantInt::get(argument->getType(), those.bound)));
+    part = b.CreateOr(part, b.CreateICmpSLT(argument, llvm::ConstantInt::get(argument->getType(), those.bound)));
     for (llvm::ICmpInst *comparison : those.comparisons)
       llvm::cast<llvm::ICmpInst>(map.lookup(comparison))->replaceAllUsesWith(b.getTrue());
   }
-  b.CreateCondBr(whole, clones.front(), blocks.front());
+  // The one that large rows take stands next, and is not jumped to.
+  for (llvm::BasicBlock *clone : clones)
+    clone->moveBefore(blocks.front());
+  b.CreateCondBr(part, blocks.front(), clones.front(), llvm::MDBuilder(f.getContext()).createUnlikelyBranchWeights());
   f.addFnAttr(kTwoVersions);
   for (llvm::BasicBlock *clone : clones)
     llvm::SimplifyInstructionsInBlock(clone);

@@ -106,6 +106,7 @@ static unsigned lookup(Operation *op, StringRef name, unsigned otherwise) {
   return attr ? attr.getValue().getZExtValue() : otherwise;
 }
 unsigned lookupNumWarps(Operation *op) { return lookup(op, numWarpsAttr, 4); }
+unsigned lookupWarpTurns(Operation *op) { return lookup(op, warpTurnsAttr, 1); }
 unsigned lookupNumCTAs(Operation *op) { return lookup(op, numCTAsAttr, 1); }
 unsigned lookupThreadsPerWarp(Operation *op) { return lookup(op, threadsPerWarpAttr, 32); }
 
@@ -149,7 +150,7 @@ LogicalResult TTGDialect::verifyOperationAttribute(Operation *op, NamedAttribute
   if (name == targetAttr)
     return isa<StringAttr>(attr.getValue()) ? success()
                                             : op->emitError() << name << " must be a string such as \"cuda:90\"";
-  unsigned most = name == numWarpsAttr ? 64 : name == numCTAsAttr ? 16 : name == threadsPerWarpAttr ? 64 : 0;
+  unsigned most = name == numWarpsAttr || name == warpTurnsAttr ? 64 : name == numCTAsAttr ? 16 : name == threadsPerWarpAttr ? 64 : 0;
   if (most) {
     auto value = dyn_cast<IntegerAttr>(attr.getValue());
     if (!isa<ModuleOp>(op) || !value || !value.getType().isSignlessInteger(32))

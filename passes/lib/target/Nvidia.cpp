@@ -57,15 +57,17 @@ public:
   }
 
   MatrixInstruction widest(const MatrixInstruction &i, int64_t rows, int64_t depth) const final {
-    return capability == 90 ? widestOnHopper(i, rows, depth) : i;
+    return widestOnNvidia(capability, i, rows, depth);
   }
 
   /// What a register holds. Of f64 two elements, 16 bytes of a row, and what a lane has of a sum that is the next A; but
-  /// sm_90 wants two rows side by side in its registers, so that words of 16 bytes would have to be taken apart.
+  /// the wide instruction wants two rows side by side in its registers, so that words of 16 bytes would have to be taken
+  /// apart.
   unsigned kWidth(const Product &p, const MatrixInstruction &i) const final {
     if (i.bits != 64)
       return 32 / i.bits;
-    return (capability != 90 || p.fedByDot) && p.k >= 8 ? 2 : 1;
+    bool wide = widest(i, 2 * i.m, p.k) != i;
+    return (!wide || p.fedByDot) && p.k >= 8 ? 2 : 1;
   }
 
   /// Rows stay rows, so that copies are wide, and the swizzle is chosen so that reads do not conflict.
@@ -160,11 +162,12 @@ private:
   /// Accumulators of wgmma, or null where it does not apply. Warp groups lie along the rows first: each then reads only
   /// its own rows of A.
   ttg::NvidiaMmaEncodingAttr warpGroupEncoding(const Product &s, unsigned depth) const {
-    if (capability != 90 || s.rank != 2 || s.m < 64 || s.numWarps % 4)
+    if (!hasWarpGroupMma(capability) || s.rank != 2 || s.m < 64 || s.numWarps % 4)
       return {};
     unsigned groups = s.numWarps / 4, alongRows = std::min<int64_t>(groups, s.m / 64),
              alongColumns = groups / alongRows;
-    int64_t columns = std::min<int64_t>(256, s.n / alongColumns);
+    // An instruction's accumulators take half of a thread's registers at most: no program compiles that needs them all.
+    int64_t columns = std::min<int64_t>({256, 2048 / s.numWarps, s.n / alongColumns});
     if (columns < kMmaColumns)
       return {};
     return ttg::NvidiaMmaEncodingAttr::get(s.dot->getContext(), 3, {4 * alongRows, alongColumns},

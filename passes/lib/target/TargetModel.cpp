@@ -14,11 +14,12 @@ TargetModel TargetModel::of(ModuleOp module) {
 
 static TargetModel nvidia(unsigned capability) {
   TargetModel model;
+  model.shared.matrixStores = capability >= 90;
   model.matrix = nvidiaMatrixModel(capability);
   if (!model.matrix)
     return model;
   using Unit = TargetModel::MatrixUnit;
-  model.matrixUnit = capability == 90 ? Unit::WarpGroup : Unit::Warp; // only Hopper has wgmma
+  model.matrixUnit = hasWarpGroupMma(capability) ? Unit::WarpGroup : Unit::Warp;
   model.minAsyncCopyBytes = 4;
   model.maxAsyncCopyBytes = 16;
   return model;

@@ -24,7 +24,7 @@ ConversionPlan planOf(ttg::ConvertLayoutOp op) {
   if (auto attr = op->getAttrOfType<IntegerAttr>(kScratchLimit))
     limits.mostBytes = std::max<int64_t>(attr.getInt(), 1);
   return planConversion(ttg::toLinearLayout(op.getSrc().getType()), ttg::toLinearLayout(op.getType()),
-                        storageBytes(op.getType()), {}, limits);
+                        storageBytes(op.getType()), TargetModel::of(op->getParentOfType<ModuleOp>()).shared, limits);
 }
 
 ReductionPlan planOf(tt::ReduceOp op) {

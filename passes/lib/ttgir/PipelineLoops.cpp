@@ -94,6 +94,10 @@ public:
           failed = true;
           return;
         }
+      if (loop.getUnsignedCmp()) {
+        loop.emitError("is in stages, but compares unsigned: ttgir-schedule-loops would have changed that");
+        failed = true;
+      }
       loops.push_back(loop);
     });
     if (failed)

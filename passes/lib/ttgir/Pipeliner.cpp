@@ -35,7 +35,8 @@ static bool onlyReads(Operation *op) {
 }
 
 bool canPipeline(scf::ForOp loop) {
-  if (loop.getUnsignedCmp())
+  auto index = dyn_cast<IntegerType>(loop.getInductionVar().getType());
+  if (loop.getUnsignedCmp() && (!index || index.getWidth() > 64)) // trips are counted in 64 bits
     return false;
   return !loop.getBody()
               ->walk([&](Operation *op) {

@@ -440,7 +440,7 @@ private:
     auto [it, fresh] = conversionCosts.try_emplace({type, to}, kImpossible);
     if (fresh) {
       ConversionPlan plan = planConversion(ttg::toLinearLayout(type), ttg::toLinearLayout(type.getShape(), to),
-                                           storageBytes(type), {}, {kMaxConversionScratchBytes});
+                                           storageBytes(type), model.shared, {kMaxConversionScratchBytes});
       if (plan.kind != ConversionPlan::Kind::Impossible)
         it->second = 2 * int64_t(plan.cost);
     }

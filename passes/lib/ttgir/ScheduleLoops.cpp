@@ -1,6 +1,7 @@
 // A modulo schedule: in which trip of the pipelined loop (stage) and in which order (cluster) each op of an iteration
 // runs.
 #include "Pipeliner.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "tessera/passes/Passes.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -142,12 +143,49 @@ public:
         op.removeAttr(kStage);
         op.removeAttr(kCluster);
       }
-      if (canPipeline(loop))
+      if (canPipeline(loop)) {
+        if (loop.getUnsignedCmp() && llvm::any_of(*loop.getBody(), isEarly))
+          countTrips(loop);
         schedule(loop);
+      }
     });
   }
 
 private:
+  static bool isEarly(Operation &op) { return latencyOf(&op) > 0; }
+
+  /// The expansion of loops compares signed, and steps back from the upper bound: an unsigned loop counts its trips.
+  static void countTrips(scf::ForOp loop) {
+    OpBuilder b(loop);
+    Location loc = loop.getLoc();
+    Value lower = loop.getLowerBound(), upper = loop.getUpperBound(), step = loop.getStep();
+    Type type = lower.getType(), wide = b.getI64Type();
+    auto number = [&](Type type, int64_t n) -> Value {
+      return arith::ConstantOp::create(b, loc, b.getIntegerAttr(type, n));
+    };
+    Value one = number(type, 1);
+    Value any = b.createOrFold<arith::CmpIOp>(loc, arith::CmpIPredicate::ult, lower, upper);
+    Value last = b.createOrFold<arith::SubIOp>(loc, b.createOrFold<arith::SubIOp>(loc, upper, lower), one);
+    Value trips = b.createOrFold<arith::AddIOp>(loc, b.createOrFold<arith::DivUIOp>(loc, last, step), one);
+    trips = b.createOrFold<arith::SelectOp>(loc, any, trips, number(type, 0));
+    loop.setUpperBound(type == wide ? trips : b.createOrFold<arith::ExtUIOp>(loc, wide, trips));
+    loop.setLowerBound(number(wide, 0));
+    loop.setStep(number(wide, 1));
+    loop.setUnsignedCmp(false);
+
+    auto trip = cast<BlockArgument>(loop.getInductionVar());
+    b.setInsertionPointToStart(loop.getBody());
+    Value placeholder = number(type, 0);
+    trip.replaceAllUsesWith(placeholder);
+    trip.setType(wide);
+    Value narrow = type == wide ? Value(trip) : arith::TruncIOp::create(b, loc, type, trip).getResult();
+    Value index = arith::AddIOp::create(b, loc, lower, arith::MulIOp::create(b, loc, narrow, step).getResult());
+    if (Attribute hint = loop->removeAttr("tt.divisibility_arg0")) // of the index
+      index.getDefiningOp()->setAttr("tt.divisibility", hint);
+    placeholder.replaceAllUsesWith(index);
+    placeholder.getDefiningOp()->erase();
+  }
+
   static void schedule(scf::ForOp loop) {
     Schedule result(loop);
     if (!result.solve())

@@ -16,6 +16,7 @@ void async_state::begin() {
   for (accumulator &a : accumulators_)
     a.ticket = 0;
   registers_fenced_ = false;
+  issued_ = 0;
 }
 
 const tessera_cpu_site *async_state::forgotten() const {
@@ -63,9 +64,10 @@ void async_state::wait_copies(warp_state &warp, std::uint32_t pending) {
 }
 
 // ---- wgmma ---------------------------------------------------------------------------------------------------------
-// A ticket is a NaN: bits 7 to 20 number the wgmma, bits 0 to 6 the register.
+// A ticket is a NaN: bits 7 to 20 number the wgmma (from 1 on), bits 0 to 6 the register.
 
-constexpr std::uint32_t ticket_bits = 0x7fe00000, ticket_mask = 0xffe00000, tickets = 1u << 14;
+constexpr std::uint32_t ticket_bits = 0x7fe00000, ticket_mask = 0xffe00000, register_mask = 0x7f;
+constexpr std::uint32_t tickets = (1u << 14) - 1;
 
 std::uint32_t async_state::find(std::uint32_t ticket) const {
   for (std::uint32_t i = 0; ticket && i < accumulators_.size(); ++i)
@@ -86,7 +88,7 @@ std::uint32_t async_state::take_accumulator(std::uint32_t n) {
 
 /// Whether every register is what a wgmma that was not waited for left there.
 static bool holds_ticket(const std::uint32_t *registers, std::uint32_t count) {
-  if ((registers[0] & ticket_mask) != ticket_bits || registers[0] & 0x7f)
+  if ((registers[0] & ticket_mask) != ticket_bits || registers[0] & register_mask)
     return false;
   for (std::uint32_t i = 0; i < count * 32; ++i)
     if (registers[i] != registers[0] + i / 32)
@@ -117,12 +119,18 @@ std::uint32_t async_state::start_wgmma(warp_state &warp, const tessera_cpu_matri
     fail(warp, 0, &matrix.site);
   }
   if (target == ~0u) {
+    if (chained && !c) { // the wait put the sum into other registers
+      f.why = reason::sum_in_flight;
+      fail(warp, 0, &matrix.site);
+    }
+    for (std::uint32_t i = 0; c && i < registers; ++i)
+      read_register(warp, c + i * 32, &matrix.site);
     target = take_accumulator(n);
     for (std::uint32_t i = 0; c && i < registers; ++i)
       for (std::uint32_t lane = 0; lane < 32; ++lane)
         accumulators_[target].sums[accumulator_row(i, lane) * n + accumulator_column(i, lane)] = c[i * 32 + lane];
   }
-  product p{&matrix, a_matrix, b_matrix, a != nullptr, {}, target, 0};
+  product p{&matrix, a_matrix, b_matrix, a != nullptr, {}, target, 0, 0};
   if (a)
     std::memcpy(p.a, a, sizeof p.a);
   auto check = [&](std::uint64_t descriptor, bool transposed, std::uint32_t type, unsigned first, unsigned rows) {
@@ -138,12 +146,26 @@ std::uint32_t async_state::start_wgmma(warp_state &warp, const tessera_cpu_matri
     check(a_matrix, matrix.trans_a, matrix.a, warp.warp % 4 * 16, 16);
   check(b_matrix, matrix.trans_b, matrix.b, 0, n);
   p.started = warp.owner->shadow_.start_time();
+  last_ticket_ = last_ticket_ % tickets + 1;
+  issued_ = std::min(issued_ + 1, tickets);
+  p.ticket = ticket_bits | last_ticket_ << 7;
   products_.entries.push_back(p);
-
-  next_ticket_ = next_ticket_ % (tickets - 1) + 1;
   accumulator &sums = accumulators_[target];
   ++sums.pending;
-  return sums.ticket = ticket_bits | next_ticket_ << 7;
+  return sums.ticket = p.ticket;
+}
+
+// A ticket that has been waited for is one still: the wait put the sum into other registers.
+void async_state::read_register(warp_state &warp, const std::uint32_t *lanes, const tessera_cpu_site *site) const {
+  std::uint32_t ticket = lanes[0] & ~register_mask, number = (ticket & ~ticket_mask) >> 7;
+  if ((ticket & ticket_mask) != ticket_bits || !number || (last_ticket_ + tickets - number) % tickets >= issued_ ||
+      std::any_of(lanes + 1, lanes + 32, [&](std::uint32_t lane) { return lane != lanes[0]; }))
+    return;
+  failure &f = warp.owner->failure_;
+  f.why = reason::sum_in_flight;
+  auto by = std::ranges::find(products_.entries, ticket, &product::ticket);
+  f.other_site = by == products_.entries.end() ? nullptr : &by->matrix->site;
+  fail(warp, 0, site);
 }
 
 void async_state::write_register(warp_state &warp, std::uint32_t number, const tessera_cpu_site *site) const {
@@ -192,7 +214,7 @@ void async_state::wait_wgmma(warp_state &warp, std::uint32_t pending, std::uint3
   products_.wait(pending, [&](const product &p) { multiply(warp, p); });
   registers_fenced_ = false;
   for (std::uint32_t i = 0; i < count;) {
-    std::uint32_t *first = registers + i * 32, at = find(first[0] & ~0x7fu);
+    std::uint32_t *first = registers + i * 32, at = find(first[0] & ~register_mask);
     if (at == ~0u || accumulators_[at].pending || i + accumulators_[at].n / 2 > count ||
         !holds_ticket(first, accumulators_[at].n / 2)) {
       ++i;
@@ -237,6 +259,10 @@ void tessera_cpu_wgmma_wait(tessera_cpu_context *ctx, std::uint32_t pending, std
 
 void tessera_cpu_register_written(tessera_cpu_context *ctx, std::uint32_t number, const tessera_cpu_site *site) {
   state(ctx).async.write_register(state(ctx), number, site);
+}
+
+void tessera_cpu_register_read(tessera_cpu_context *ctx, const std::uint32_t *lanes, const tessera_cpu_site *site) {
+  state(ctx).async.read_register(state(ctx), lanes, site);
 }
 
 void tessera_cpu_fence_async(tessera_cpu_context *ctx) { state(ctx).owner->shadow_.fence(ctx->warp); }

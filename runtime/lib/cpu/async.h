@@ -55,6 +55,7 @@ public:
                             std::uint32_t chained);
   void fence_registers() { registers_fenced_ = true; }
   void write_register(warp_state &warp, std::uint32_t number, const tessera_cpu_site *site) const;
+  void read_register(warp_state &warp, const std::uint32_t *lanes, const tessera_cpu_site *site) const;
   void commit_wgmma() { products_.commit(); }
   void wait_wgmma(warp_state &warp, std::uint32_t pending, std::uint32_t count, std::uint32_t *registers);
 
@@ -78,7 +79,7 @@ private:
     std::uint64_t a_matrix, b_matrix;
     bool in_registers;
     std::uint32_t a[4 * 32];
-    std::uint32_t accumulator, started;
+    std::uint32_t accumulator, started, ticket;
   };
   std::uint32_t find(std::uint32_t ticket) const;
   std::uint32_t take_accumulator(std::uint32_t n);
@@ -88,7 +89,7 @@ private:
   group_queue<product> products_;
   std::vector<accumulator> accumulators_;
   std::vector<std::uint32_t> left_, right_; ///< operands of the wgmma being computed
-  std::uint32_t next_ticket_ = 0;
+  std::uint32_t last_ticket_ = 0, issued_ = 0; ///< number of the latest ticket; how many the program has made
   bool registers_fenced_ = false;
 };
 

@@ -93,6 +93,8 @@ static std::string describe(const failure &f) {
   case reason::register_in_flight:
     return fmt::format("race: warp {} writes a register that its wgmma{} reads, which was not waited for", f.warp,
                        other_place);
+  case reason::sum_in_flight:
+    return fmt::format("race: warp {} reads a result of its wgmma{}, which was not waited for", f.warp, other_place);
   case reason::unequal_halves:
     return fmt::format("{} gives a WMMA instruction another operand than lane {}, which it must repeat", thread,
                        f.lane - 16);

@@ -60,6 +60,7 @@ static void *find_symbol(llvm::StringRef name) {
     TESSERA_HELPER(tessera_cpu_wgmma_commit),
     TESSERA_HELPER(tessera_cpu_wgmma_wait),
     TESSERA_HELPER(tessera_cpu_register_written),
+    TESSERA_HELPER(tessera_cpu_register_read),
     TESSERA_HELPER(tessera_cpu_fence_async),
     TESSERA_HELPER(tessera_cpu_copy_start),
     TESSERA_HELPER(tessera_cpu_copy_commit),

@@ -41,6 +41,21 @@ bool shadow::unused_by_others(const cell &c, std::uint32_t thread, std::uint32_t
   return true;
 }
 
+bool shadow::has_value(const cell &c, std::uint32_t offset, failure &f) {
+  if (c.write_epoch < first_epoch_) {
+    f.why = reason::uninitialised;
+    f.address = offset;
+    return false;
+  }
+  return !c.in_flight || blame_writer(reason::read_in_flight, c, offset, f);
+}
+
+void shadow::note_write(cell &c, std::uint32_t thread, const tessera_cpu_site *site) {
+  c.writer = thread;
+  c.write_epoch = epoch_;
+  c.write_site = site;
+}
+
 void shadow::note_read(cell &c, std::uint32_t thread, const tessera_cpu_site *site) {
   c.reader = c.read_epoch == epoch_ && c.reader != thread ? many : thread;
   c.read_epoch = epoch_;
@@ -51,13 +66,8 @@ bool shadow::read(std::uint32_t thread, std::uint32_t offset, std::uint32_t size
                   const tessera_cpu_site *site, failure &f) {
   for (std::uint32_t at = offset; at != offset + size; ++at) {
     cell &c = cells_[at];
-    if (c.write_epoch < first_epoch_) {
-      f.why = reason::uninitialised;
-      f.address = at;
+    if (!has_value(c, at, f))
       return false;
-    }
-    if (c.in_flight)
-      return blame_writer(reason::read_in_flight, c, at, f);
     if (c.write_epoch == epoch_ && c.writer != thread)
       return blame_writer(reason::read_after_write, c, at, f);
     if (tag != no_tag && c.tag != no_tag && c.tag != tag) {
@@ -80,9 +90,7 @@ bool shadow::write(std::uint32_t thread, std::uint32_t offset, std::uint32_t siz
     bool fresh = c.write_epoch >= first_epoch_;
     if (!(same && fresh && c.tag == tag) && !unused_by_others(c, thread, at, f))
       return false;
-    c.writer = thread;
-    c.write_epoch = epoch_;
-    c.write_site = site;
+    note_write(c, thread, site);
     c.tag = tag;
     c.write_time = now_;
     c.in_flight = c.copied = false;
@@ -98,9 +106,7 @@ bool shadow::start_copy(std::uint32_t thread, std::uint32_t offset, std::uint32_
       return blame_writer(reason::write_in_flight, c, at, f);
     if (!unused_by_others(c, thread, at, f))
       return false;
-    c.writer = thread;
-    c.write_epoch = epoch_;
-    c.write_site = site;
+    note_write(c, thread, site);
     c.write_time = now_;
     c.in_flight = true;
   }
@@ -109,13 +115,12 @@ bool shadow::start_copy(std::uint32_t thread, std::uint32_t offset, std::uint32_
 
 void shadow::finish_copy(std::uint32_t thread, std::uint32_t offset, std::uint32_t size, std::uint32_t tag,
                          const tessera_cpu_site *site) {
-  for (cell *c = &cells_[offset], *end = c + size; c != end; ++c) {
-    c->writer = thread;
-    c->write_epoch = epoch_;
-    c->write_site = site;
-    c->tag = tag;
-    c->in_flight = false;
-    c->copied = true;
+  for (std::uint32_t at = offset; at != offset + size; ++at) {
+    cell &c = cells_[at];
+    note_write(c, thread, site);
+    c.tag = tag;
+    c.in_flight = false;
+    c.copied = true;
   }
 }
 
@@ -124,13 +129,8 @@ bool shadow::start_read(std::uint32_t warp, std::uint32_t offset, std::uint32_t 
   const fence_point own = fences_[warp];
   for (std::uint32_t at = offset; at != offset + size; ++at) {
     cell &c = cells_[at];
-    if (c.write_epoch < first_epoch_) {
-      f.why = reason::uninitialised;
-      f.address = at;
+    if (!has_value(c, at, f))
       return false;
-    }
-    if (c.in_flight)
-      return blame_writer(reason::read_in_flight, c, at, f);
     // The other warps of the group read too: even what the own warp wrote needs a barrier.
     if (c.write_epoch == epoch_)
       return blame_writer(reason::read_after_write, c, at, f);

@@ -29,6 +29,7 @@ struct failure {
     missing_proxy_fence,
     missing_register_fence,
     register_in_flight, ///< a register is written that a wgmma reads until it is waited for
+    sum_in_flight,      ///< a register is read that a wgmma writes until it is waited for
     unequal_halves, ///< lanes 16 to 31 of an operand of WMMA do not repeat lanes 0 to 15 (RDNA3)
     never_waited,
     assertion,
@@ -104,7 +105,10 @@ private:
   bool blame_reader(const cell &c, std::uint32_t offset, failure &f);
   /// Nobody else has touched the byte since the barrier: it may be written.
   bool unused_by_others(const cell &c, std::uint32_t thread, std::uint32_t offset, failure &f);
+  /// Something was written there, and has arrived.
+  bool has_value(const cell &c, std::uint32_t offset, failure &f);
   bool flying(const cell &c) const { return c.in_flight && c.write_epoch >= first_epoch_; }
+  void note_write(cell &c, std::uint32_t thread, const tessera_cpu_site *site);
   void note_read(cell &c, std::uint32_t thread, const tessera_cpu_site *site);
 
   static constexpr std::uint32_t many = ~0u;

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <pthread.h>
 #include <sched.h>
 #include <string>
 
@@ -49,11 +50,18 @@ static unsigned choose_threads() {
 }
 
 thread_pool &thread_pool::instance() {
-  static thread_pool pool;
-  return pool;
+  // A child of fork() has none of the threads, and perhaps a lock that one of them held: it gets a pool of its own, and the
+  // parent's is left as it is, for ending it would wait for them.
+  static struct holder {
+    thread_pool *pool = new thread_pool;
+    ~holder() { delete pool; }
+  } current;
+  static const int watched [[maybe_unused]] =
+      pthread_atfork(nullptr, nullptr, [] { current.pool = new thread_pool(current.pool->threads_); });
+  return *current.pool;
 }
 
-thread_pool::thread_pool() : threads_(choose_threads()) {}
+thread_pool::thread_pool() : thread_pool(choose_threads()) {}
 
 thread_pool::~thread_pool() {
   {

@@ -39,6 +39,7 @@ public:
 private:
   struct job;
   thread_pool();
+  explicit thread_pool(unsigned threads) : threads_(threads) {}
   void loop();
 
   unsigned threads_ = 1;

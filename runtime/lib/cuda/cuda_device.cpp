@@ -226,6 +226,11 @@ private:
   int major_ = 0, minor_ = 0;
 };
 
+gpu::left_out &unused() {
+  static auto *devices = new gpu::left_out;
+  return *devices;
+}
+
 } // namespace
 
 std::vector<std::unique_ptr<device_impl>> make_cuda_devices() {
@@ -234,7 +239,11 @@ std::vector<std::unique_ptr<device_impl>> make_cuda_devices() {
   int count = 0;
   if (cu && cu->DeviceGetCount(&count) == success)
     for (int i = 0; i < count; ++i)
-      devices.push_back(std::make_unique<cuda_device>(*cu, i));
+      try {
+        devices.push_back(std::make_unique<cuda_device>(*cu, i));
+      } catch (const error &e) {
+        unused().add("cuda", i, e.message());
+      }
   return devices;
 }
 
@@ -264,7 +273,9 @@ int cuda_ordinal_of_stream(void *native) {
 }
 
 std::string why_no_cuda_device(bool none) {
-  return !none ? "" : find_driver() ? "the CUDA driver finds no device" : why_no_driver();
+  if (!find_driver())
+    return why_no_driver();
+  return none && unused().text().empty() ? "the CUDA driver finds no device" : unused().text();
 }
 
 } // namespace tessera::detail

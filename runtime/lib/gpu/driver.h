@@ -19,6 +19,19 @@ bool shutting_down() noexcept;
 /// To be called after a driver was opened: its own handlers of the process's end then run later than this library's.
 void watch_shutdown();
 
+/// Why devices that a vendor's driver lists are not used: one that is broken, or that no code is made for, must not take the
+/// others with it.
+class left_out {
+public:
+  void add(std::string_view vendor, int ordinal, std::string_view why) {
+    text_ += fmt::format("{}{}:{} is not used: {}", text_.empty() ? "" : "; ", vendor, ordinal, why);
+  }
+  const std::string &text() const { return text_; }
+
+private:
+  std::string text_;
+};
+
 /// Throws what `r` means: an error of stage execute for faults of a kernel that ran earlier, of stage driver otherwise.
 template <class Driver>
 [[noreturn]] void fail(const Driver &driver, typename Driver::result r, std::string_view doing) {

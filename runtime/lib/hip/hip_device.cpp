@@ -164,13 +164,9 @@ private:
   const driver_api &hip_;
 };
 
-/// Why devices that HIP has are not used, such as the small GPU inside a processor.
-std::string &unused() {
-  static auto *text = new std::string;
-  return *text;
-}
-void leave_out(int ordinal, const std::string &why) {
-  unused() += fmt::format("{}hip:{} is not used: {}", unused().empty() ? "" : "; ", ordinal, why);
+gpu::left_out &unused() { // such as the small GPU inside a processor
+  static auto *devices = new gpu::left_out;
+  return *devices;
 }
 
 } // namespace
@@ -185,11 +181,11 @@ std::vector<std::unique_ptr<device_impl>> make_hip_devices() {
     try {
       auto device = std::make_unique<hip_device>(*hip, i);
       if (std::string why = device->why_unusable(); !why.empty())
-        leave_out(i, why);
+        unused().add("hip", i, why);
       else
         devices.push_back(std::move(device));
     } catch (const error &e) {
-      leave_out(i, e.message());
+      unused().add("hip", i, e.message());
     }
   return devices;
 }
@@ -206,7 +202,7 @@ int hip_ordinal_of_stream(void *native) {
 }
 
 std::string why_no_hip_device(bool none) {
-  return !find_driver() ? why_no_driver() : none && unused().empty() ? "HIP finds no device" : unused();
+  return !find_driver() ? why_no_driver() : none && unused().text().empty() ? "HIP finds no device" : unused().text();
 }
 
 } // namespace tessera::detail

@@ -23,6 +23,24 @@ for (auto i : tl::range(0, n)) acc = acc + i.to<float>();
 auto x = n + 1;
 x += 1;
 
+//@ shift a value in place: a value cannot be assigned: declare 'tl::var x = …'
+auto x = n + 1;
+x <<= 1;
+
+//@ count a value up: a value cannot be assigned: declare 'tl::var x = …'
+auto x = n + 1;
+++x;
+
+//@ count a value down: a value cannot be assigned: declare 'tl::var x = …'
+auto x = n + 1;
+x--;
+
+//@ cond of numbers: a branch of cond returns a value or a tuple of values
+auto x = tl::cond(flag, [&] { return 1; }, [&] { return 2; });
+
+//@ cond of a tuple with a number: a branch of cond returns a value or a tuple of values
+auto x = tl::cond(flag, [&] { return std::tuple{n, 1}; }, [&] { return std::tuple{n, 2}; });
+
 //@ assign an element of a list of values: a value cannot be assigned: declare 'tl::var x = …'
 std::vector<tl::val<float>> kept(2, f);
 kept[0] = f + 1.0f;
@@ -35,7 +53,7 @@ sums[1] += f;
 struct complex { tl::val<float> re, im; } x{f, f}, y{f, f};
 x = y;
 
-//@ swap of values: a value cannot be assigned: declare 'tl::var x = …'
+//@ g++ swap of values: a value cannot be assigned: declare 'tl::var x = …'
 tl::val<float> x = f, y = f + 1.0f;
 std::swap(x, y);
 
@@ -97,10 +115,10 @@ auto x = tl::load(n);
 //@ other of another type: different element types
 auto x = tl::load(p, flag, {.other = n});
 
-//@ break in if_: break statement not within loop or switch
+//@ break in if_: break statement not within loop or switch | 'break' statement not in loop or switch statement
 for (auto i : tl::range(0, n)) tl::if_(i < 3, [&] { break; });
 
-//@ continue in if_: continue statement not within a loop
+//@ continue in if_: continue statement not within a loop | 'continue' statement not in loop statement
 for (auto i : tl::range(0, n)) tl::if_(i < 3, [&] { continue; });
 
 //@ if_ body returns a value: the body of if_ and else_ returns nothing
@@ -147,6 +165,20 @@ auto x = tl::sum(tl::zeros<tl::f8e5m2>({16}));
 
 //@ auto parameter: a kernel's parameters have types, not auto
 (void)tessera::trace_kernel("k", [](auto x) { (void)x; });
+
+//@ mutable lambda: a kernel's lambda is not mutable: it is traced anew for each specialisation
+(void)tessera::trace_kernel("k", [i = 0](tl::ptr<float> x) mutable { tl::store(x, static_cast<float>(++i)); });
+
+//@ reference parameter: a kernel takes its parameters by value or by reference to const
+(void)tessera::trace_kernel("k", [](tl::ptr<float> &x) { tl::store(x, 1.0f); });
+
+//@ functions are kernels too, noexcept or not, and parameters may be references to const
+struct kernels {
+  static void plain(const tl::ptr<float> &x) { tl::store(x, 1.0f); }
+  static void never_throws(tl::ptr<float> x) noexcept { tl::store(x, 1.0f); }
+};
+(void)tessera::trace_kernel("k", kernels::plain);
+(void)tessera::trace_kernel("k", &kernels::never_throws);
 
 //@ host parameter: a kernel parameter is tl::ptr<T> or tl::val<T>
 (void)tessera::trace_kernel("k", [](tl::ptr<float>, int) {});
@@ -210,6 +242,35 @@ x = twice(x) + square(x) + square(f);
 //@ pointers to mutable elements serve where const is asked for
 auto first = [](tl::ptr<const float> x) { return tl::load(x); };
 tl::store(p, first(p) + first(q));
+
+//@ a variable that is a pointer to const takes a pointer to mutable elements; both compare, and with nullptr
+tl::var at = q;
+at = p;
+at = tl::where(at == p && p != at && at != nullptr && nullptr != p && !(nullptr == at), q, p);
+
+//@ shapes of integers of any type and of constants of an enumeration
+const std::size_t rows = 4;
+const unsigned char cols = 8;
+enum { depth = 16 };
+auto x = tl::zeros<float>({rows, cols, depth}), y = tl::zeros<float>({rows}), z = tl::zeros<float>(8);
+auto i = tl::multiple_of(tl::arange(0, rows), 4);
+tl::store(p, tl::sum(x) + tl::sum(y) + tl::sum(z) + tl::sum(i).to<float>());
+
+//@ a variable has the type of the number it starts as
+auto is = []<class T>(std::type_identity<T>, const tl::var<T> &) {};
+is(std::type_identity<tl::i32>(), tl::var(1));
+is(std::type_identity<tl::u32>(), tl::var(1u));
+is(std::type_identity<tl::u8>(), tl::var(tl::u8(1)));
+is(std::type_identity<float>(), tl::var(1.0f));
+is(std::type_identity<double>(), tl::var(1.0));
+is(std::type_identity<tl::f16>(), tl::var(tl::f16(1.0f)));
+is(std::type_identity<bool>(), tl::var(true));
+
+//@ variables count up and down
+tl::var a = 1, b = a++;
+tl::var c = 1.0f;
+tl::var d = p;
+for (auto i : tl::range(n)) ++a, --c, d++, tl::store(d--, c + (i + b).to<float>());
 
 //@ variables of every kind
 tl::var a = 1, c = n, g = c;

@@ -81,6 +81,9 @@ TEST_CASE("loops") {
     expect([](i32 n) { for (auto i : tl::range(0, n, -1)) (void)i; }, "step of tl::range must be positive", line + 26);
     expect([](i32) { for (auto i : tl::range(0, tl::arange(0, 4))) (void)i; }, "bounds are scalars", line + 27);
     expect([](i32 n) { for (auto i : tl::range(0, n, 1, {.stages = -1})) (void)i; }, "loop options", line + 28);
+    expect([](i32 n) { for (auto i : tl::range(0, n, 1, {.stages = 65})) (void)i; }, "at most 64 trips", line + 29);
+    expect([](i32) { for (auto i : tl::range(0u, 3000000000u)) (void)i; }, "a bound of tl::range is beyond", line + 30);
+    expect([](i32 n) { for (auto i : tl::range(n, 1ll << 31)) (void)i; }, "a bound of tl::range is beyond", line + 31);
   }
 }
 
@@ -173,6 +176,19 @@ TEST_CASE("variables keep their shape") {
     tl::var acc = tl::zeros<tl::i32>({8});
     acc = n;
   }, "is [8]; assigned a scalar", line + 13);
+  expect([](i32 n) { // what folds to a number is no number: else the error would come and go with an argument's value
+    tl::var acc = tl::zeros<tl::i32>({8});
+    acc = n - n;
+  }, "is [8]; assigned a scalar", line + 17);
+}
+
+TEST_CASE("a branch is a statement of its own") {
+  const unsigned line = __LINE__;
+  expect([](p32 p, i32 n) {
+    tl::var x = 0.0f;
+    auto branch = tl::if_(n > 0, [&] { x = 1.0f; });
+    tl::store(p, x + 1.0f);
+  }, "the branch at " + at(line + 3) + " ends with its statement", line + 4);
 }
 
 TEST_CASE("shapes") {
@@ -195,6 +211,7 @@ TEST_CASE("shapes") {
   expect([] { (void)tl::softmax(tl::zeros<float>({8}), 3); }, "axis 3 is not in a tile", line + 16);
   expect([](i32 n) { (void)tl::cdiv(tl::arange(0, 8), tl::arange(0, 4) + n); }, "shapes [8] and [4] do not broadcast", line + 17);
   expect([] { (void)tl::program_id(3); }, "a grid has the axes 0, 1 and 2", line + 18);
+  expect([] { (void)tl::arange(1ll << 31, (1ll << 31) + 8); }, "arange(2147483648, 2147483656) is beyond i32", line + 19);
 }
 
 TEST_CASE("memory") {

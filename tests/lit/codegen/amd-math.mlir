@@ -7,6 +7,8 @@
 // RUN: sed 's/SYMBOL/__ocml_native_exp_f32/' %t/extern.mlir | tessera-translate - --target=cuda:sm_80 --emit=ptx | FileCheck %t/extern.mlir --check-prefix=NATIVE
 // RUN: sed 's/SYMBOL/__ocml_frexp_f32/' %t/extern.mlir | not tessera-translate - --target=hip:gfx942 2>&1 | FileCheck %t/extern.mlir --check-prefix=UNKNOWN
 // RUN: tessera-translate %t/toint.mlir --target=hip:gfx942 --emit=amdgcn | FileCheck %t/toint.mlir
+// RUN: tessera-translate %t/remainder.mlir --target=hip:gfx942 --emit=amdgcn | FileCheck %t/remainder.mlir
+// RUN: tessera-translate %t/remainder.mlir --target=hip:gfx1250 --emit=amdgcn | FileCheck %t/remainder.mlir
 // RUN: tessera-translate %t/packed.mlir --target=hip:gfx942 --emit=amdgcn | FileCheck %t/packed.mlir --check-prefix=PACKED
 // RUN: tessera-translate %t/packed.mlir --target=hip:gfx1100 --emit=amdgcn | FileCheck %t/packed.mlir --check-prefix=DUAL
 // RUN: tessera-translate %t/maximum.mlir --target=hip:gfx942 --emit=amdgcn | FileCheck %t/maximum.mlir
@@ -21,6 +23,19 @@
 // RUN: tessera-translate %t/fp8.mlir --target=hip:gfx1250 --emit=amdgcn | FileCheck %t/fp8.mlir --check-prefix=GFX1250
 // RUN: tessera-translate %t/asm.mlir --target=hip:gfx942 --emit=amdgcn | FileCheck %t/asm.mlir
 // RUN: tessera-translate %t/assert.mlir --target=hip:gfx942 --enable-asserts --emit=amdgcn | FileCheck %t/assert.mlir
+
+//--- remainder.mlir
+// Exact, by library code in the kernel; also of bf16, for which LLVM has nothing.
+// CHECK-LABEL: remainder:
+// CHECK-COUNT-2: v_cvt_f32_f64
+// CHECK: s_endpgm
+tt.func public @remainder(%o: !tt.ptr<bf16>, %p: !tt.ptr<f32>, %x: bf16, %y: bf16, %z: f32) {
+  %0 = arith.remf %x, %y : bf16
+  tt.store %o, %0 : !tt.ptr<bf16>
+  %1 = arith.remf %z, %z : f32
+  tt.store %p, %1 : !tt.ptr<f32>
+  tt.return
+}
 
 //--- fast.mlir
 // One transcendental instruction each; divisions and roots with a correction of the exponent.

@@ -2,6 +2,8 @@
 // RUN: split-file %s %t
 // RUN: tessera-translate %t/convert.mlir --target=cuda:sm_90a --emit=ptx | FileCheck %t/convert.mlir
 // RUN: tessera-translate %t/convert.mlir --target=cuda:sm_80 --emit=ptx | FileCheck %t/convert.mlir --check-prefix=SM80
+// RUN: tessera-translate %t/taller.mlir --target=cuda:sm_90a --emit=ptx | FileCheck %t/taller.mlir
+// RUN: sed 's/order = .1, 0./order = [0, 1]/; s/.1, 8., threadsPerWarp = .4, 8./[8, 1], threadsPerWarp = [16, 2]/; s/.4, 1., order/[1, 4], order/' %t/taller.mlir | tessera-translate --target=cuda:sm_90a --emit=ptx | FileCheck %t/taller.mlir --check-prefix=COLUMNS
 // RUN: tessera-translate %t/part.mlir --target=cuda:sm_80 --emit=ptx | FileCheck %t/part.mlir
 // RUN: sed 's/FP8/f8E4M3FN/g' %t/fp8.mlir | tessera-translate --target=cuda:sm_89 --emit=ptx | FileCheck %s --check-prefix=E4M3
 // RUN: sed 's/FP8/f8E5M2/g' %t/fp8.mlir | tessera-translate --target=cuda:sm_90a --emit=ptx | FileCheck %s --check-prefix=E5M2
@@ -42,6 +44,28 @@ module attributes {"ttg.num-warps" = 4 : i32, "ttg.num-ctas" = 1 : i32, "ttg.thr
     %os = tt.splat %o : !tt.ptr<f16> -> tensor<64x64x!tt.ptr<f16>, #rows>
     %p = tt.addptr %os, %at : tensor<64x64x!tt.ptr<f16>, #rows>, tensor<64x64xi32, #rows>
     tt.store %p, %w : tensor<64x64x!tt.ptr<f16>, #rows>
+    tt.return
+  }
+}
+
+//--- taller.mlir
+// Rows of two instructions: 8-byte stores of the same columns of both would take as many wavefronts, but twice the instructions.
+// Stored by columns they are transposed on the way.
+// CHECK-COUNT-8: stmatrix.sync.aligned.m8n8.x4.shared.b16
+// CHECK-NOT: st{{(matrix|.shared)}}
+// CHECK: bar.sync 0;
+// COLUMNS-COUNT-8: stmatrix.sync.aligned.m8n8.x4.trans.shared.b16
+// COLUMNS-NOT: st{{(matrix|.shared)}}
+// COLUMNS: bar.sync 0;
+#mma = #ttg.nvidia_mma<{versionMajor = 3, versionMinor = 0, warpsPerCTA = [4, 1], instrShape = [16, 64, 16]}>
+#wide = #ttg.blocked<{sizePerThread = [1, 8], threadsPerWarp = [4, 8], warpsPerCTA = [4, 1], order = [1, 0]}>
+module attributes {"ttg.num-warps" = 4 : i32, "ttg.num-ctas" = 1 : i32, "ttg.threads-per-warp" = 32 : i32, ttg.target = "cuda:90"} {
+  tt.func public @taller(%x: !tt.ptr<f16> {tt.divisibility = 16 : i32}) {
+    %xs = tt.splat %x : !tt.ptr<f16> -> tensor<128x64x!tt.ptr<f16>, #mma>
+    %v = tt.load %xs : tensor<128x64x!tt.ptr<f16>, #mma>
+    %w = ttg.convert_layout %v : tensor<128x64xf16, #mma> -> tensor<128x64xf16, #wide>
+    %os = tt.splat %x : !tt.ptr<f16> -> tensor<128x64x!tt.ptr<f16>, #wide>
+    tt.store %os, %w : tensor<128x64x!tt.ptr<f16>, #wide>
     tt.return
   }
 }

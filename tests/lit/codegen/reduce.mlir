@@ -163,9 +163,10 @@ tt.func public @long(%x: !tt.ptr<f32>, %o: !tt.ptr<i32>) {
 }
 
 //--- many-rows.mlir
-// 128 rows a lane, five exchanges of two values each: a function makes them, called for each row.
+// 128 rows a lane, 64 in each of two turns, five exchanges of two values each: a function makes them, called for each row.
 // CHECK-LABEL: define{{.*}} void @many(
-// CHECK-COUNT-128: call {{.*}} @tessera.reduce(
+// CHECK: turn:
+// CHECK-COUNT-64: call {{.*}} @tessera.reduce(
 // CHECK-NOT: call {{.*}} @tessera.reduce(
 // CHECK: define internal {{.*}} @tessera.reduce(
 // CHECK-COUNT-10: {{.*}}call {{.*}} @llvm.nvvm.shfl

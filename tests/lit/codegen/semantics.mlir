@@ -4,6 +4,7 @@
 // RUN: tessera-translate %t/casts.mlir --target=cuda:sm_90a --emit=ptx | FileCheck %t/casts.mlir
 // RUN: tessera-translate %t/math.mlir --target=cuda:sm_90a --emit=ptx | FileCheck %t/math.mlir --check-prefixes=BOTH,FAST
 // RUN: tessera-translate %t/math.mlir --target=cuda:sm_90a --precise-math --emit=ptx | FileCheck %t/math.mlir --check-prefixes=BOTH,PRECISE
+// RUN: tessera-translate %t/remainder.mlir --target=cuda:sm_90a --emit=ptx | FileCheck %t/remainder.mlir
 // RUN: tessera-translate %t/fusion.mlir --target=cuda:sm_90a --emit=ptx | FileCheck %t/fusion.mlir --check-prefix=FUSED
 // RUN: tessera-translate %t/fusion.mlir --target=cuda:sm_90a --no-fp-fusion --emit=ptx | FileCheck %t/fusion.mlir --check-prefix=APART
 
@@ -46,13 +47,19 @@ tt.func public @integers(%o: !tt.ptr<i32>, %a: i32, %d: i32, %s: i32) {
 // CHECK: cvt.rzi.u32.f32
 // CHECK: min.u32 {{.*}}, 255;
 // CHECK: setp.nan.f64
-tt.func public @casts(%o: !tt.ptr<i32>, %p: !tt.ptr<i8>, %x: f32, %y: f64) {
+// Two conversions round twice.
+// CHECK: cvt.rn.f32.f64
+// CHECK: cvt.rn.f16.f32
+tt.func public @casts(%o: !tt.ptr<i32>, %p: !tt.ptr<i8>, %x: f32, %y: f64, %h: !tt.ptr<f16>) {
   %0 = arith.fptosi %x : f32 to i32
   tt.store %o, %0 : !tt.ptr<i32>
   %1 = arith.fptoui %x : f32 to i8
   tt.store %p, %1 : !tt.ptr<i8>
   %2 = arith.fptosi %y : f64 to i32
   tt.store %o, %2 : !tt.ptr<i32>
+  %3 = arith.truncf %y : f64 to f32
+  %4 = arith.truncf %3 : f32 to f16
+  tt.store %h, %4 : !tt.ptr<f16>
   tt.return
 }
 
@@ -86,6 +93,18 @@ tt.func public @math(%o: !tt.ptr<f32>, %x: f32, %y: f32) {
   tt.store %o, %4 : !tt.ptr<f32>
   %5 = math.erf %x : f32
   tt.store %o, %5 : !tt.ptr<f32>
+  tt.return
+}
+
+//--- remainder.mlir
+// Not x - trunc(x / y) * y, which is far off for large quotients.
+// CHECK-LABEL: .entry remainder(
+// CHECK-NOT: div.{{rn|full}}.f32
+// CHECK: cvt.rn.f32.f64
+// CHECK: ret;
+tt.func public @remainder(%o: !tt.ptr<f32>, %x: f32, %y: f32) {
+  %0 = arith.remf %x, %y : f32
+  tt.store %o, %0 : !tt.ptr<f32>
   tt.return
 }
 

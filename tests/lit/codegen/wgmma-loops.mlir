@@ -4,6 +4,8 @@
 // CHECK-LABEL: .entry product(
 // Filling the ring: not in a loop.
 // CHECK-COUNT-2: cp.async.commit_group;
+// CHECK-COUNT-16: prefetch.global.L2
+// CHECK: @%p{{[0-9]+}} bra $L__BB0_
 // CHECK: [[FIRST:\$L__BB0_[0-9]+]]:
 // CHECK-NOT: $L__BB
 // CHECK: wgmma.mma_async

@@ -4,10 +4,10 @@
 // RUN: tessera-translate %t/many.mlir --target=cuda:sm_90a --emit=ptx | FileCheck %s --check-prefix=MANY
 // RUN: tessera-translate %t/two.mlir --target=cuda:sm_90a --emit=ptx | FileCheck %s --check-prefix=TWO
 
-// In the first version the condition is always true: `ptxas` drops it, and the zeros in front.
-// ROW: setp.gt.s32 [[WHOLE:%p[0-9]+]], {{%r[0-9]+}}, 511;
-// ROW: @[[WHOLE]] bra [[MASKED:\$L__BB[0-9_]+]];
-// ROW: bra.uni [[OTHER:\$L__BB[0-9_]+]];
+// In the first version, which is not jumped to, the condition is always true: `ptxas` drops it, and the zeros in front.
+// ROW: setp.lt.s32 [[PART:%p[0-9]+]], {{%r[0-9]+}}, 512;
+// ROW-NEXT: @[[PART]] bra [[MASKED:\$L__BB[0-9_]+]];
+// ROW-NOT: bra
 // ROW: mov.pred [[TRUE:%p[0-9]+]], -1;
 // ROW: @[[TRUE]] ld.global
 // ROW: shfl
@@ -15,6 +15,7 @@
 // ROW-NOT: selp
 // ROW: @[[TRUE]] st.global
 // ROW: ret;
+// ROW: [[MASKED]]:
 // ROW: setp.lt.s32 [[MASK:%p[0-9]+]]
 // ROW: @[[MASK]] ld.global
 // ROW: bar.sync
@@ -67,8 +68,8 @@ tt.func public @many(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n: i32) {
 }
 
 // Two lengths: both have to be long enough.
-// TWO-DAG: setp.{{[a-z]+}}.s32 {{%p[0-9]+}}, {{%r[0-9]+}}, 63;
-// TWO-DAG: setp.{{[a-z]+}}.s32 {{%p[0-9]+}}, {{%r[0-9]+}}, 127;
+// TWO-DAG: setp.lt.s32 {{%p[0-9]+}}, {{%r[0-9]+}}, 64;
+// TWO-DAG: setp.lt.s32 {{%p[0-9]+}}, {{%r[0-9]+}}, 128;
 // TWO: bra
 //--- two.mlir
 tt.func public @two(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>, %rows: i32, %cols: i32) {

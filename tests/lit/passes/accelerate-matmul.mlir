@@ -18,6 +18,21 @@ tt.func @warp_group(%a: tensor<128x64xf16, #b>, %b: tensor<64x256xf16, #b>, %c: 
 
 // -----
 
+// Of 16 warps a thread has 128 registers: two instructions for a row of 256, since the accumulators of one would fill
+// them.
+// CHECK: warpsPerCTA = [16, 1], instrShape = [16, 128, 16]
+// CHECK-LABEL: @many_warps
+// CHECK: ttng.warp_group_dot
+#b = #ttg.blocked<{sizePerThread = [1, 8], threadsPerWarp = [4, 8], warpsPerCTA = [16, 1], order = [1, 0]}>
+module attributes {"ttg.num-warps" = 16 : i32, "ttg.threads-per-warp" = 32 : i32, ttg.target = "cuda:90"} {
+tt.func @many_warps(%a: tensor<256x64xf16, #b>, %b: tensor<64x256xf16, #b>, %c: tensor<256x256xf32, #b>) -> tensor<256x256xf32, #b> {
+  %d = tt.dot %a, %b, %c : tensor<256x64xf16, #b> * tensor<64x256xf16, #b> -> tensor<256x256xf32, #b>
+  tt.return %d : tensor<256x256xf32, #b>
+}
+}
+
+// -----
+
 // Two warp groups side by side where there are only 64 rows.
 // CHECK: warpsPerCTA = [4, 2], instrShape = [16, 64, 32]
 // CHECK-LABEL: @one_group_of_rows

@@ -40,3 +40,17 @@ tt.func public @negative(%p: !tt.ptr<i32>, %n: i32) -> i32 {
   }
   tt.return %r : i32
 }
+
+// -----
+
+tt.func public @unsigned(%p: !tt.ptr<i32>, %n: i32) -> i32 {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  // expected-error @+1 {{compares unsigned}}
+  %r = scf.for unsigned %i = %c0 to %n step %c1 iter_args(%sum = %c0) -> (i32) : i32 {
+    %x = tt.load %p {loop.stage = 0 : i32, loop.cluster = 0 : i32} : !tt.ptr<i32>
+    %s = arith.addi %sum, %x {loop.stage = 1 : i32, loop.cluster = 0 : i32} : i32
+    scf.yield %s : i32
+  }
+  tt.return %r : i32
+}

@@ -57,6 +57,36 @@ tt.func public @in_flight(%p: tensor<64x32x!tt.ptr<f16>, #half>, %step: tensor<6
   tt.return %r#0 : tensor<64x32xf32, #mma>
 }
 
+// An unsigned loop counts its trips: the expansion compares signed. What is said of the index stays with it.
+// CHECK-LABEL: @unsigned(
+// CHECK-SAME: %[[A:.*]]: !tt.ptr<f32>, %[[N:.*]]: i32
+// CHECK: %[[ANY:.*]] = arith.cmpi ugt, %[[N]], %[[LOW:.*]] :
+// CHECK: %[[LENGTH:.*]] = arith.subi %[[N]], %[[LOW]]
+// CHECK: %[[LAST:.*]] = arith.subi %[[LENGTH]], %[[ONE:.*]] : i32
+// CHECK: %[[STEPS:.*]] = arith.divui %[[LAST]], %[[STEP:.*]] : i32
+// CHECK: %[[COUNT:.*]] = arith.addi %[[STEPS]], %[[ONE]]
+// CHECK: %[[TRIPS:.*]] = arith.select %[[ANY]], %[[COUNT]], %{{.*}} : i32
+// CHECK: %[[END:.*]] = arith.extui %[[TRIPS]] : i32 to i64
+// CHECK: scf.for %[[I:.*]] = %{{.*}} to %[[END]] step %{{.*}} : i64
+// CHECK: %[[TRIP:.*]] = arith.trunci %[[I]] {{.*}}loop.stage = 0 : i32
+// CHECK: %[[PAST:.*]] = arith.muli %[[TRIP]], %[[STEP]] {{.*}}loop.stage = 0 : i32
+// CHECK: %[[K:.*]] = arith.addi %[[LOW]], %[[PAST]] {{.*}}loop.stage = 0 : i32{{.*}}tt.divisibility = dense<4>
+// CHECK: tt.addptr %[[A]], %[[K]] {{.*}}loop.stage = 0 : i32
+// CHECK: tt.load {{.*}}loop.stage = 0 : i32
+// CHECK: arith.addf {{.*}}loop.stage = 1 : i32
+tt.func public @unsigned(%a: !tt.ptr<f32>, %n: i32) -> f32 {
+  %c12 = arith.constant 12 : i32
+  %c4 = arith.constant 4 : i32
+  %zero = arith.constant 0.0 : f32
+  %r = scf.for unsigned %i = %c12 to %n step %c4 iter_args(%acc = %zero) -> (f32) : i32 {
+    %p = tt.addptr %a, %i : !tt.ptr<f32>, i32
+    %x = tt.load %p {tt.latency = 1 : i32} : !tt.ptr<f32>
+    %y = arith.addf %acc, %x : f32
+    scf.yield %y : f32
+  } {tt.divisibility_arg0 = dense<4> : tensor<1xi32>}
+  tt.return %r : f32
+}
+
 // Latencies add up along a chain; a load that has none keeps to its user.
 // CHECK-LABEL: @indirect
 // CHECK: %[[N:.*]] = tt.load {{.*}}loop.cluster = 0 : i32, loop.stage = 1 : i32

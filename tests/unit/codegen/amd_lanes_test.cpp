@@ -9,14 +9,15 @@
 #include <vector>
 
 #include "amd_machine.h"
+#include "kernel_text.h"
 
 using namespace tessera;
 using namespace tessera::test;
 
 namespace {
 
-/// Runs program `x`; pointers are the bytes of `memory`, other arguments `scalars`. The kernel has no branch: what is masked
-/// is so by range checks. Gives the number of buffer accesses.
+/// Runs program `x`; pointers are the bytes of `memory`, other arguments `scalars`. The kernel has no branch: what is
+/// masked is so by range checks. Gives the number of buffer accesses.
 unsigned run(const compiled_kernel &kernel, unsigned x, const std::vector<std::vector<unsigned char> *> &memory,
              const std::vector<uint64_t> &scalars = {}) {
   REQUIRE(kernel.find("llir")->find("br i1") == std::string::npos);
@@ -36,7 +37,7 @@ unsigned run(const compiled_kernel &kernel, unsigned x, const std::vector<std::v
 
 const char *const archs[] = {"gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201", "gfx1250"};
 
-compiled_kernel build(std::string text, const std::string &arch) {
+compiled_kernel build(const std::string &text, const std::string &arch) {
   ir_module module = parse_ir(text, "kernel.ttir");
   return compile(module, parse_target("hip:" + arch), {.num_warps = 1}, "llir");
 }
@@ -59,44 +60,28 @@ template <class T> std::vector<T> elements(const std::vector<unsigned char> &b) 
   return list;
 }
 
-const char *const sum = R"(
-tt.func public @sum(%x: !tt.ptr<TYPE> {tt.divisibility = 16 : i32}, %y: !tt.ptr<TYPE>) {
-  %i = tt.make_range {start = 0 : i32, end = 256 : i32} : tensor<256xi32>
-  %xs = tt.splat %x : !tt.ptr<TYPE> -> tensor<256x!tt.ptr<TYPE>>
-  %p = tt.addptr %xs, %i : tensor<256x!tt.ptr<TYPE>>, tensor<256xi32>
-  %v = tt.load %p : tensor<256x!tt.ptr<TYPE>>
-  %s = "tt.reduce"(%v) <{axis = 0 : i32}> ({
-  ^bb0(%l: TYPE, %r: TYPE):
-    %t = arith.addi %l, %r : TYPE
-    tt.reduce.return %t : TYPE
-  }) : (tensor<256xTYPE>) -> TYPE
+std::string sum(const char *type) {
+  return with(R"(
+tt.func public @sum(%x: !tt.ptr<TYPE> {tt.divisibility = 16 : i32}, %y: !tt.ptr<TYPE>) {)" +
+                  pointers("from", "%x", "TYPE", 256) + R"(
+  %v = tt.load %fromp : tensor<256x!tt.ptr<TYPE>>)" +
+                  reduction("%s", "%v", 0, "arith.addi", "TYPE", "tensor<256xTYPE>", "TYPE") + R"(
   tt.store %y, %s : !tt.ptr<TYPE>
   tt.return
-})";
+})",
+              {{"TYPE", type}});
+}
 
-const char *const columns = R"(
-tt.func public @columns(%x: !tt.ptr<i32>, %y: !tt.ptr<i32>) {
-  %r = tt.make_range {start = 0 : i32, end = 16 : i32} : tensor<16xi32>
-  %r1 = tt.expand_dims %r {axis = 1 : i32} : tensor<16xi32> -> tensor<16x1xi32>
-  %w = arith.constant dense<16> : tensor<16x1xi32>
-  %rw = arith.muli %r1, %w : tensor<16x1xi32>
-  %rb = tt.broadcast %rw : tensor<16x1xi32> -> tensor<16x16xi32>
-  %c1 = tt.expand_dims %r {axis = 0 : i32} : tensor<16xi32> -> tensor<1x16xi32>
-  %cb = tt.broadcast %c1 : tensor<1x16xi32> -> tensor<16x16xi32>
-  %at = arith.addi %rb, %cb : tensor<16x16xi32>
-  %xs = tt.splat %x : !tt.ptr<i32> -> tensor<16x16x!tt.ptr<i32>>
-  %p = tt.addptr %xs, %at : tensor<16x16x!tt.ptr<i32>>, tensor<16x16xi32>
-  %v = tt.load %p : tensor<16x16x!tt.ptr<i32>>
-  %s = "tt.reduce"(%v) <{axis = AXIS : i32}> ({
-  ^bb0(%l: i32, %rr: i32):
-    %t = arith.maxsi %l, %rr : i32
-    tt.reduce.return %t : i32
-  }) : (tensor<16x16xi32>) -> tensor<16xi32>
-  %ys = tt.splat %y : !tt.ptr<i32> -> tensor<16x!tt.ptr<i32>>
-  %q = tt.addptr %ys, %r : tensor<16x!tt.ptr<i32>>, tensor<16xi32>
-  tt.store %q, %s : tensor<16x!tt.ptr<i32>>
+std::string largest(int axis) {
+  return R"(
+tt.func public @largest(%x: !tt.ptr<i32>, %y: !tt.ptr<i32>) {)" +
+         pointers("from", "%x", "i32", 16, 16, false) + pointers("to", "%y", "i32", 16) + R"(
+  %v = tt.load %fromp : tensor<16x16x!tt.ptr<i32>>)" +
+         reduction("%s", "%v", axis, "arith.maxsi", "i32", "tensor<16x16xi32>", "tensor<16xi32>") + R"(
+  tt.store %top, %s : tensor<16x!tt.ptr<i32>>
   tt.return
 })";
+}
 
 const char *const copy = R"(
 tt.func public @copy(%x: !tt.ptr<TYPE> {tt.divisibility = 16 : i32}, %y: !tt.ptr<TYPE> {tt.divisibility = 16 : i32}, %n: i32) {
@@ -138,12 +123,6 @@ tt.func public @convert(%x: !tt.ptr<FROM> {tt.divisibility = 16 : i32}, %y: !tt.
   tt.return
 })";
 
-std::string with(std::string text, const std::string &key, const std::string &value) {
-  for (size_t at; (at = text.find(key)) != std::string::npos;)
-    text.replace(at, key.size(), value);
-  return text;
-}
-
 } // namespace
 
 TEST_SUITE_BEGIN("gpu"); // as on any host: run once
@@ -153,7 +132,7 @@ TEST_CASE("the steps of a reduction bring all lanes together") {
     CAPTURE(std::string(arch));
     CAPTURE(std::string(type));
     std::vector<unsigned char> in = bytes(x), out(sizeof(T));
-    run(build(with(sum, "TYPE", type), arch), 0, {&in, &out});
+    run(build(sum(type), arch), 0, {&in, &out});
     std::make_unsigned_t<T> expected = 0;
     for (T v : x)
       expected += v;
@@ -174,7 +153,7 @@ TEST_CASE("lanes far and near exchange what they hold") {
       CAPTURE(std::string(arch));
       CAPTURE(axis);
       std::vector<unsigned char> in = bytes(x), out(16 * 4);
-      run(build(with(columns, "AXIS", std::to_string(axis)), arch), 0, {&in, &out});
+      run(build(largest(axis), arch), 0, {&in, &out});
       auto most = elements<int32_t>(out);
       for (int k = 0; k < 16; ++k) {
         int32_t expected = INT32_MIN;
@@ -188,7 +167,7 @@ TEST_CASE("lanes far and near exchange what they hold") {
 namespace {
 
 compiled_kernel conversion(const char *from, const char *to, const char *arch, const char *rounding = "") {
-  return build(with(with(with(convert, "FROM", from), "TO", to), "ROUND", rounding), arch);
+  return build(with(convert, {{"FROM", from}, {"TO", to}, {"ROUND", rounding}}), arch);
 }
 
 /// The codes of four times all 8-bit floats.
@@ -198,7 +177,8 @@ std::vector<unsigned char> everyFp8() {
   return all;
 }
 
-/// Converts every f16 to `type` by the processor's instruction; `isRight(bits of the f16, its value without sign, result)`.
+/// Converts every f16 to `type` by the processor's instruction; `isRight(bits of the f16, its value without sign,
+/// result)`.
 void checkFromEveryHalf(const char *type, const char *arch, auto isRight) {
   std::vector<uint16_t> halves(65536);
   std::iota(halves.begin(), halves.end(), 0);
@@ -278,7 +258,7 @@ TEST_CASE("masked lanes are out of range and touch nothing") {
         for (size_t i = 0; i < in.size(); ++i)
           in[i] = (i * 7 + 1) & 0x3f;
         std::vector<unsigned char> before = in;
-        CHECK(run(build(with(with(copy, "TYPE", type), "OTHER", "-1"), arch), 1, {&in, &out}, {uint64_t(n)}) >= 2);
+        CHECK(run(build(with(copy, {{"TYPE", type}, {"OTHER", "-1"}}), arch), 1, {&in, &out}, {uint64_t(n)}) >= 2);
         unsigned valid = (n - 512) * size;
         CHECK(std::equal(out.begin(), out.begin() + valid, before.begin() + 512 * size));
         CHECK(std::all_of(out.begin() + valid, out.end(), [](unsigned char c) { return c == 0xff; }));

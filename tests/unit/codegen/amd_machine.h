@@ -116,6 +116,7 @@ public:
   void run(llvm::ArrayRef<uint64_t> args, unsigned x, unsigned y = 0) {
     programs[0] = x, programs[1] = y;
     std::fill(written.begin(), written.end(), false);
+    own.clear();
     for (unsigned id = 0; id < threads.size(); ++id) {
       Thread &t = threads[id] = {};
       t.id = id;
@@ -293,12 +294,16 @@ private:
 
   // ---- memory
   Bits readByte(uint64_t address, bool isLocal) {
+    if (!isLocal && address >= ownStart && address < zeros)
+      return own[(address - ownStart) / ownSpan].at(address % ownSpan);
     if (!isLocal)
       return {address >= zeros ? uint64_t(0) : global.read(address)};
     require(address - sharedStart < shared.size(), "an access outside of LDS");
     return {shared[address - sharedStart], !written[address - sharedStart]};
   }
   void writeByte(uint64_t address, unsigned char byte, bool isLocal) {
+    if (!isLocal && address >= ownStart)
+      return void(own[(address - ownStart) / ownSpan].at(address % ownSpan) = {byte});
     if (!isLocal)
       return global.write(address, byte);
     require(address - sharedStart < shared.size(), "an access outside of LDS");
@@ -552,6 +557,10 @@ private:
       base.front().v = cut(base.front().v, bitsOf(gep->getType()));
       return base;
     }
+    if (auto *array = llvm::dyn_cast<llvm::AllocaInst>(&i)) {
+      own.emplace_back(module->getDataLayout().getTypeAllocSize(array->getAllocatedType()), Bits{0, true});
+      return {{ownStart + (own.size() - 1) * ownSpan}};
+    }
     if (llvm::isa<llvm::LoadInst>(i)) {
       plain += !isShared(i.getOperand(0));
       return load(i.getType(), sound(t, i.getOperand(0)), isShared(i.getOperand(0)));
@@ -774,6 +783,8 @@ private:
   }
 
   static constexpr uint64_t zeros = uint64_t(1) << 62; ///< where constants are, which are zeros
+  static constexpr uint64_t ownStart = uint64_t(1) << 61, ownSpan = 1 << 20; ///< where the threads' own arrays are
+  std::vector<std::vector<Bits>> own;                                        ///< bytes, poison until written
 
   unsigned lanes, programs[2] = {};
   std::string arch;

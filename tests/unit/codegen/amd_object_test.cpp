@@ -17,6 +17,8 @@
 #include <string>
 #include <thread>
 
+#include "kernel_text.h"
+
 #include <tessera/codegen/compile.h>
 #include <tessera/error.h>
 
@@ -27,6 +29,7 @@ void LLVMInitializeAMDGPUDisassembler();
 }
 
 using namespace tessera;
+using namespace tessera::test;
 namespace msgpack = llvm::msgpack;
 
 namespace {
@@ -63,58 +66,39 @@ tt.func public @arguments(%a: i8, %x: !tt.ptr<f32> {tt.divisibility = 16 : i32},
 })";
 
 // Shared memory for a sum over warps.
-const char *const sum = R"(
-tt.func public @sum(%x: !tt.ptr<f32> {tt.divisibility = 16 : i32}, %y: !tt.ptr<f32> {tt.divisibility = 16 : i32}) {
-  %i = tt.make_range {start = 0 : i32, end = 4096 : i32} : tensor<4096xi32>
-  %xs = tt.splat %x : !tt.ptr<f32> -> tensor<4096x!tt.ptr<f32>>
-  %p = tt.addptr %xs, %i : tensor<4096x!tt.ptr<f32>>, tensor<4096xi32>
-  %v = tt.load %p : tensor<4096x!tt.ptr<f32>>
-  %s = "tt.reduce"(%v) <{axis = 0 : i32}> ({
-  ^bb0(%l: f32, %r: f32):
-    %t = arith.addf %l, %r : f32
-    tt.reduce.return %t : f32
-  }) : (tensor<4096xf32>) -> f32
+const std::string sum = R"(
+tt.func public @sum(%x: !tt.ptr<f32> {tt.divisibility = 16 : i32}, %y: !tt.ptr<f32> {tt.divisibility = 16 : i32}) {)" +
+                        pointers("from", "%x", "f32", 4096) + R"(
+  %v = tt.load %fromp : tensor<4096x!tt.ptr<f32>>)" +
+                        reduction("%s", "%v", 0, "arith.addf", "f32", "tensor<4096xf32>", "f32") + R"(
   tt.store %y, %s : !tt.ptr<f32>
   tt.return
 })";
 
 // Registers of long functions, a call of one, no shared memory.
-const char *const functions = R"(
-tt.func public @functions(%x: !tt.ptr<f32> {tt.divisibility = 16 : i32}) {
-  %i = tt.make_range {start = 0 : i32, end = 512 : i32} : tensor<512xi32>
-  %xs = tt.splat %x : !tt.ptr<f32> -> tensor<512x!tt.ptr<f32>>
-  %p = tt.addptr %xs, %i : tensor<512x!tt.ptr<f32>>, tensor<512xi32>
-  %v = tt.load %p : tensor<512x!tt.ptr<f32>>
+const std::string functions = R"(
+tt.func public @functions(%x: !tt.ptr<f32> {tt.divisibility = 16 : i32}) {)" +
+                              pointers("x", "%x", "f32", 512) + R"(
+  %v = tt.load %xp : tensor<512x!tt.ptr<f32>>
   %a = math.sin %v : tensor<512xf32>
   %b = math.erf %a : tensor<512xf32>
   %c = math.log %b : tensor<512xf32>
-  tt.store %p, %c : tensor<512x!tt.ptr<f32>>
+  tt.store %xp, %c : tensor<512x!tt.ptr<f32>>
   tt.return
 })";
 
 // A product through shared memory.
-const char *const product = R"(
-tt.func public @product(%x: !tt.ptr<f16> {tt.divisibility = 16 : i32}, %y: !tt.ptr<f32> {tt.divisibility = 16 : i32}) {
-  %i = tt.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32>
-  %r = tt.expand_dims %i {axis = 1 : i32} : tensor<64xi32> -> tensor<64x1xi32>
-  %w = arith.constant dense<64> : tensor<64x1xi32>
-  %rw = arith.muli %r, %w : tensor<64x1xi32>
-  %rb = tt.broadcast %rw : tensor<64x1xi32> -> tensor<64x64xi32>
-  %c = tt.expand_dims %i {axis = 0 : i32} : tensor<64xi32> -> tensor<1x64xi32>
-  %cb = tt.broadcast %c : tensor<1x64xi32> -> tensor<64x64xi32>
-  %at = arith.addi %rb, %cb : tensor<64x64xi32>
-  %xs = tt.splat %x : !tt.ptr<f16> -> tensor<64x64x!tt.ptr<f16>>
-  %xp = tt.addptr %xs, %at : tensor<64x64x!tt.ptr<f16>>, tensor<64x64xi32>
+const std::string product = R"(
+tt.func public @product(%x: !tt.ptr<f16> {tt.divisibility = 16 : i32}, %y: !tt.ptr<f32> {tt.divisibility = 16 : i32}) {)" +
+                            pointers("x", "%x", "f16", 64, 64, false) + pointers("y", "%y", "f32", 64, 64, false) + R"(
   %a = tt.load %xp : tensor<64x64x!tt.ptr<f16>>
   %zero = arith.constant dense<0.0> : tensor<64x64xf32>
   %d = tt.dot %a, %a, %zero : tensor<64x64xf16> * tensor<64x64xf16> -> tensor<64x64xf32>
-  %ys = tt.splat %y : !tt.ptr<f32> -> tensor<64x64x!tt.ptr<f32>>
-  %yp = tt.addptr %ys, %at : tensor<64x64x!tt.ptr<f32>>, tensor<64x64xi32>
   tt.store %yp, %d : tensor<64x64x!tt.ptr<f32>>
   tt.return
 })";
 
-compiled_kernel build(const char *text, const std::string &arch, compile_options options = {}) {
+compiled_kernel build(const std::string &text, const std::string &arch, compile_options options = {}) {
   ir_module module = parse_ir(text, "kernel.ttir");
   return compile(module, parse_target("hip:" + arch), options);
 }
@@ -142,7 +126,8 @@ void readNote(const llvm::object::ELF64LEFile &file, msgpack::Document &document
 }
 
 /// Bytes of the kernel that are no instruction; the number of instructions in `count`.
-unsigned undecoded(const llvm::object::ELF64LEFile &file, const std::string &arch, const std::string &name, unsigned &count) {
+unsigned undecoded(const llvm::object::ELF64LEFile &file, const std::string &arch, const std::string &name,
+                   unsigned &count) {
   LLVMInitializeAMDGPUTargetInfo();
   LLVMInitializeAMDGPUTargetMC();
   LLVMInitializeAMDGPUDisassembler();
@@ -238,7 +223,7 @@ TEST_SUITE_BEGIN("gpu"); // as on any host: run once
 
 TEST_CASE("code objects of AMD GPUs disassemble, and their notes say what the launcher does") {
   for (const char *arch : archs) {
-    for (const char *text : {arguments, sum, functions, product})
+    for (const std::string &text : {std::string(arguments), sum, functions, product})
       check(build(text, arch), arch);
     for (int warps : {1, 8})
       check(build(sum, arch, {.num_warps = warps}), arch);
@@ -252,8 +237,8 @@ TEST_CASE("any number of arguments can be passed") {
       parameters += (i ? ", %p" : "%p") + std::to_string(i) + ": !tt.ptr<i32>";
       stores += "  tt.store %p" + std::to_string(i) + ", %n : !tt.ptr<i32>\n";
     }
-    const std::string text =
-        "tt.func public @many(" + parameters + ") {\n  %n = tt.get_num_programs x : i32\n" + stores + "  tt.return\n}\n";
+    const std::string text = "tt.func public @many(" + parameters + ") {\n  %n = tt.get_num_programs x : i32\n" +
+                             stores + "  tt.return\n}\n";
     for (const char *arch : archs) {
       CAPTURE(count);
       CAPTURE(arch);

@@ -15,13 +15,6 @@ using namespace tessera::test;
 
 namespace {
 
-std::string with(std::string text, std::initializer_list<std::pair<const char *, std::string>> words) {
-  for (auto &[key, value] : words)
-    for (size_t at; (at = text.find(key)) != std::string::npos;)
-      text.replace(at, std::strlen(key), value);
-  return text;
-}
-
 compiled_kernel build(const std::string &text, const std::string &arch, int warps, int stages = 2) {
   ir_module module = parse_ir(text, "kernel.ttir");
   return compile(module, parse_target("hip:" + arch), {.num_warps = warps, .num_stages = stages}, "llir");
@@ -212,93 +205,73 @@ TEST_CASE("copies to LDS have come when they are read") {
   check({"gfx950", "f16", 32, 32, 32, 4, 2, true}); // odd sizes: without copies
 }
 
-TEST_CASE("sums over a program, along rows and columns, and a tile turned through LDS") {
-  const char *const text = R"(
-tt.func public @rows(%x: !tt.ptr<i32> {tt.divisibility = 16 : i32}, %y: !tt.ptr<i32>, %z: !tt.ptr<i32>, %t: !tt.ptr<i32> {tt.divisibility = 16 : i32}, %s: !tt.ptr<i32>) {
-  %r = tt.make_range {start = 0 : i32, end = 32 : i32} : tensor<32xi32>
-  %c = tt.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32>
-  %r1 = tt.expand_dims %r {axis = 1 : i32} : tensor<32xi32> -> tensor<32x1xi32>
-  %c1 = tt.expand_dims %c {axis = 0 : i32} : tensor<64xi32> -> tensor<1x64xi32>
-  %w = arith.constant dense<64> : tensor<32x1xi32>
-  %rw = arith.muli %r1, %w : tensor<32x1xi32>
-  %rb = tt.broadcast %rw : tensor<32x1xi32> -> tensor<32x64xi32>
-  %cb = tt.broadcast %c1 : tensor<1x64xi32> -> tensor<32x64xi32>
-  %at = arith.addi %rb, %cb : tensor<32x64xi32>
-  %xs = tt.splat %x : !tt.ptr<i32> -> tensor<32x64x!tt.ptr<i32>>
-  %p = tt.addptr %xs, %at : tensor<32x64x!tt.ptr<i32>>, tensor<32x64xi32>
-  %v = tt.load %p : tensor<32x64x!tt.ptr<i32>>
-  %a = "tt.reduce"(%v) <{axis = 0 : i32}> ({
-  ^bb0(%i: i32, %j: i32):
-    %k = arith.addi %i, %j : i32
-    tt.reduce.return %k : i32
-  }) : (tensor<32x64xi32>) -> tensor<64xi32>
-  %ys = tt.splat %y : !tt.ptr<i32> -> tensor<64x!tt.ptr<i32>>
-  %q = tt.addptr %ys, %c : tensor<64x!tt.ptr<i32>>, tensor<64xi32>
-  tt.store %q, %a : tensor<64x!tt.ptr<i32>>
-  %b = "tt.reduce"(%v) <{axis = 1 : i32}> ({
-  ^bb0(%i: i32, %j: i32):
-    %k = arith.maxsi %i, %j : i32
-    tt.reduce.return %k : i32
-  }) : (tensor<32x64xi32>) -> tensor<32xi32>
-  %zs = tt.splat %z : !tt.ptr<i32> -> tensor<32x!tt.ptr<i32>>
-  %o = tt.addptr %zs, %r : tensor<32x!tt.ptr<i32>>, tensor<32xi32>
-  tt.store %o, %b : tensor<32x!tt.ptr<i32>>
-  %all = "tt.reduce"(%b) <{axis = 0 : i32}> ({
-  ^bb0(%i: i32, %j: i32):
-    %k = arith.addi %i, %j : i32
-    tt.reduce.return %k : i32
-  }) : (tensor<32xi32>) -> i32
+/// Sums and maxima of a tile of m x n numbers, and the tile turned: a kernel, and what it must give.
+static void checkSums(const std::string &arch, int warps, unsigned m, unsigned n, bool turns) {
+  const std::string tile = std::to_string(m) + "x" + std::to_string(n) + "x", turned = std::to_string(n) + "x" + std::to_string(m) + "x",
+                    row = std::to_string(n) + "x", column = std::to_string(m) + "x";
+  auto tensor = [](const std::string &shape, const char *element = "i32") { return "tensor<" + shape + element + ">"; };
+  const std::string text = R"(
+tt.func public @rows(%x: !tt.ptr<i32> {tt.divisibility = 16 : i32}, %y: !tt.ptr<i32>, %z: !tt.ptr<i32>, %t: !tt.ptr<i32> {tt.divisibility = 16 : i32}, %s: !tt.ptr<i32>) {)" +
+                           pointers("from", "%x", "i32", m, n, false) + pointers("to", "%t", "i32", n, m, false) +
+                           pointers("along", "%y", "i32", n) + pointers("down", "%z", "i32", m) + R"(
+  %v = tt.load %fromp : )" + tensor(tile, "!tt.ptr<i32>") +
+                           reduction("%a", "%v", 0, "arith.addi", "i32", tensor(tile).c_str(), tensor(row).c_str()) +
+                           reduction("%b", "%v", 1, "arith.maxsi", "i32", tensor(tile).c_str(), tensor(column).c_str()) +
+                           reduction("%all", "%b", 0, "arith.addi", "i32", tensor(column).c_str(), "i32") + R"(
+  tt.store %alongp, %a : )" + tensor(row, "!tt.ptr<i32>") + R"(
+  tt.store %downp, %b : )" + tensor(column, "!tt.ptr<i32>") + R"(
   tt.store %s, %all : !tt.ptr<i32>
-  %u = tt.trans %v {order = array<i32: 1, 0>} : tensor<32x64xi32> -> tensor<64x32xi32>
-  %d1 = tt.expand_dims %c {axis = 1 : i32} : tensor<64xi32> -> tensor<64x1xi32>
-  %e1 = tt.expand_dims %r {axis = 0 : i32} : tensor<32xi32> -> tensor<1x32xi32>
-  %f = arith.constant dense<32> : tensor<64x1xi32>
-  %dw = arith.muli %d1, %f : tensor<64x1xi32>
-  %db = tt.broadcast %dw : tensor<64x1xi32> -> tensor<64x32xi32>
-  %eb = tt.broadcast %e1 : tensor<1x32xi32> -> tensor<64x32xi32>
-  %to = arith.addi %db, %eb : tensor<64x32xi32>
-  %ts = tt.splat %t : !tt.ptr<i32> -> tensor<64x32x!tt.ptr<i32>>
-  %g = tt.addptr %ts, %to : tensor<64x32x!tt.ptr<i32>>, tensor<64x32xi32>
-  tt.store %g, %u : tensor<64x32x!tt.ptr<i32>>
+  %u = tt.trans %v {order = array<i32: 1, 0>} : )" + tensor(tile) + " -> " + tensor(turned) + R"(
+  tt.store %top, %u : )" + tensor(turned, "!tt.ptr<i32>") + R"(
   tt.return
 })";
-  for (const char *arch : {"gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201", "gfx1250"})
-    for (int warps : {1, 2, 4, 8}) {
-      CAPTURE(std::string(arch));
-      CAPTURE(warps);
-      Arrays memory;
-      for (unsigned words : {2048, 64, 32, 2048, 1})
-        memory.all.emplace_back(4 * words, 0xcd);
-      std::mt19937 random(warps);
-      for (unsigned char &byte : memory.all[0])
-        byte = random();
-      Machine machine(build(text, arch, warps), memory);
-      std::vector<uint64_t> args;
-      for (unsigned array = 0; array < 5; ++array)
-        args.push_back(Arrays::addressOf(array));
-      machine.run(args, 0);
-      CHECK(machine.barriers > 0);
-      unsigned wrong = 0;
-      uint32_t total = 0;
-      for (unsigned i = 0; i < 32; ++i) {
-        int32_t most = INT32_MIN;
-        for (unsigned j = 0; j < 64; ++j) {
-          int32_t v = memory.get<int32_t>(0, 64 * i + j);
-          most = std::max(most, v);
-          wrong += memory.get<int32_t>(3, 32 * j + i) != v;
-        }
-        total += most;
-        wrong += memory.get<int32_t>(2, i) != most;
-      }
-      for (unsigned j = 0; j < 64; ++j) {
-        uint32_t sum = 0;
-        for (unsigned i = 0; i < 32; ++i)
-          sum += memory.get<uint32_t>(0, 64 * i + j);
-        wrong += memory.get<uint32_t>(1, j) != sum;
-      }
-      CHECK(wrong == 0);
-      CHECK(memory.get<uint32_t>(4, 0) == total);
+  CAPTURE(arch);
+  CAPTURE(warps);
+  Arrays memory;
+  for (unsigned words : {m * n, n, m, m * n, 1u})
+    memory.all.emplace_back(4 * words, 0xcd);
+  std::mt19937 random(warps);
+  for (unsigned char &byte : memory.all[0])
+    byte = random();
+  const compiled_kernel kernel = build(text, arch, warps);
+  CHECK((kernel.find("ttgir")->find("ttg.warp-turns") != std::string::npos) == turns);
+  Machine machine(kernel, memory);
+  std::vector<uint64_t> args;
+  for (unsigned array = 0; array < 5; ++array)
+    args.push_back(Arrays::addressOf(array));
+  machine.run(args, 0);
+  CHECK(machine.barriers > 0);
+  unsigned wrong = 0;
+  uint32_t total = 0;
+  for (unsigned i = 0; i < m; ++i) {
+    int32_t most = INT32_MIN;
+    for (unsigned j = 0; j < n; ++j) {
+      int32_t v = memory.get<int32_t>(0, n * i + j);
+      most = std::max(most, v);
+      wrong += memory.get<int32_t>(3, m * j + i) != v;
     }
+    total += most;
+    wrong += memory.get<int32_t>(2, i) != most;
+  }
+  for (unsigned j = 0; j < n; ++j) {
+    uint32_t sum = 0;
+    for (unsigned i = 0; i < m; ++i)
+      sum += memory.get<uint32_t>(0, n * i + j);
+    wrong += memory.get<uint32_t>(1, j) != sum;
+  }
+  CHECK(wrong == 0);
+  CHECK(memory.get<uint32_t>(4, 0) == total);
+}
+
+TEST_CASE("sums over a program, along rows and columns, and a tile turned through LDS") {
+  for (const char *arch : {"gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201", "gfx1250"})
+    for (int warps : {1, 2, 4, 8})
+      checkSums(arch, warps, 32, 64, /*turns=*/false);
+}
+
+TEST_CASE("the same of a tile so wide that each warp does the work of several in turn") {
+  for (const char *arch : {"gfx942", "gfx1100", "gfx1250"})
+    checkSums(arch, 1, 128, 128, /*turns=*/true);
 }
 
 TEST_SUITE_END();

@@ -87,9 +87,8 @@ struct wgmma_run {
                                                                         : c.swizzle == 64 ? 2
                                                                         : c.swizzle == 32 ? 3
                                                                                           : 0),
-        a(64 * k),
-        b(k * c.n),
-        matrix{64, c.n, k, c.type, c.type, c.a == memory::n_major, c.b == memory::n_major, tessera_unit_nvidia,
+        a(64 * k), b(k * c.n),
+        matrix{64,         c.n, k, c.type, c.type, c.a == memory::n_major, c.b == memory::n_major, tessera_unit_nvidia,
                wgmma_site, {}},
         access{32, bytes, 1, bytes, 0, {"kernel.cpp", 31, 1}} {
     numbers random;
@@ -132,6 +131,13 @@ struct wgmma_run {
     if (!c.a_in_registers)
       put(ctx, 0, c.a, 64, true);
     put(ctx, b_start, c.b, c.n, false);
+  }
+  /// All that has to come before the first wgmma.
+  void ready(tessera_cpu_context &ctx) {
+    put_all(ctx);
+    tessera_cpu_fence_async(&ctx);
+    tessera_cpu_barrier(&ctx);
+    tessera_cpu_wgmma_fence(&ctx);
   }
   std::uint32_t start(tessera_cpu_context &ctx, const std::uint32_t *sums, std::uint32_t chained = 0) {
     std::uint32_t registers[4 * 32];
@@ -227,10 +233,7 @@ TEST_CASE("a wgmma's results are tickets until the wait") {
   run_program(
       4,
       [&](tessera_cpu_context &ctx) {
-        r.put_all(ctx);
-        tessera_cpu_fence_async(&ctx);
-        tessera_cpu_barrier(&ctx);
-        tessera_cpu_wgmma_fence(&ctx);
+        r.ready(ctx);
         std::uint32_t ticket = r.start(ctx, nullptr);
         CHECK(std::isnan(std::bit_cast<float>(ticket)));
         CHECK(std::isnan(std::bit_cast<float>(ticket) + 1));
@@ -328,6 +331,89 @@ TEST_CASE("a register that a wgmma in flight reads may not be written") {
   CHECK(with(14, 1, true).why == reason::none);
 }
 
+TEST_CASE("a result of a wgmma may not be read before the wait, nor anywhere but where the wait puts it") {
+  constexpr tessera_cpu_site read_site{"kernel.cpp", 43, 1};
+  wgmma_run r({tessera_matrix_f16, 16, memory::k_major, memory::k_major, true, 16});
+  enum class what { in_flight, left_in_flight, old_register, returned, other_nan, one_lane };
+  auto with = [&](what read) {
+    return run_program(
+        4,
+        [&](tessera_cpu_context &ctx) {
+          r.ready(ctx);
+          registers sums, started;
+          tickets(r.start(ctx, nullptr), started);
+          tessera_cpu_wgmma_commit(&ctx);
+          if (read == what::other_nan)
+            started.fill(0x7fffe000); // of the f16 with all bits set
+          if (read == what::one_lane)
+            started[3 * 32 + 5] = 0;
+          if (read != what::old_register && read != what::returned && read != what::left_in_flight)
+            tessera_cpu_register_read(&ctx, &started[3 * 32], &read_site);
+          sums = started;
+          if (read == what::left_in_flight) {
+            tessera_cpu_wgmma_wait(&ctx, 1, r.c.n / 2, sums.data());
+            tessera_cpu_register_read(&ctx, &sums[3 * 32], &read_site);
+          }
+          tessera_cpu_wgmma_wait(&ctx, 0, r.c.n / 2, sums.data());
+          tessera_cpu_register_read(&ctx, read == what::old_register ? &started[3 * 32] : &sums[3 * 32], &read_site);
+        },
+        65536);
+  };
+  for (what read : {what::in_flight, what::left_in_flight}) {
+    failure f = with(read);
+    CHECK(f.why == reason::sum_in_flight);
+    CHECK(f.site->line == 43);
+    CHECK(f.other_site->line == 33);
+  }
+  failure f = with(what::old_register);
+  CHECK(f.why == reason::sum_in_flight);
+  CHECK(f.other_site == nullptr);
+  for (what read : {what::returned, what::other_nan})
+    CHECK(with(read).why == reason::none);
+  CHECK(with(what::one_lane).why == reason::none);
+}
+
+TEST_CASE("a wgmma may not add to what a wait has put elsewhere") {
+  wgmma_run r({tessera_matrix_f16, 16, memory::k_major, memory::k_major, true, 16});
+  auto with = [&](bool registers_too) {
+    return run_program(
+        4,
+        [&](tessera_cpu_context &ctx) {
+          r.ready(ctx);
+          registers sums, old;
+          std::uint32_t ticket = r.start(ctx, nullptr);
+          tickets(ticket, sums);
+          old = sums;
+          tessera_cpu_wgmma_commit(&ctx);
+          tessera_cpu_wgmma_wait(&ctx, 0, r.c.n / 2, sums.data());
+          tessera_cpu_wgmma_fence(&ctx);
+          r.start(ctx, registers_too ? old.data() : nullptr, registers_too ? 0 : ticket);
+        },
+        65536);
+  };
+  for (bool registers_too : {false, true}) {
+    failure f = with(registers_too);
+    CHECK(f.why == reason::sum_in_flight);
+    CHECK(f.site->line == 33);
+  }
+}
+
+TEST_CASE("a wgmma may not add to registers that are only some of those of another") {
+  wgmma_run r({tessera_matrix_f16, 16, memory::k_major, memory::k_major, true, 16});
+  failure f = run_program(
+      4,
+      [&](tessera_cpu_context &ctx) {
+        r.ready(ctx);
+        registers sums;
+        tickets(r.start(ctx, nullptr) + 4, sums); // its second half
+        tessera_cpu_wgmma_commit(&ctx);
+        r.start(ctx, sums.data());
+      },
+      65536);
+  CHECK(f.why == reason::sum_in_flight);
+  CHECK(f.site->line == 33);
+}
+
 TEST_CASE("a fence by the reader, after the barrier, is as good as one by the writer") {
   wgmma_run r({tessera_matrix_f16, 16, memory::k_major, memory::k_major, true, 16});
   auto with = [&](bool before) {
@@ -358,10 +444,7 @@ TEST_CASE("a wgmma that reads elsewhere or as another layout gives another resul
     failure f = run_program(
         4,
         [&](tessera_cpu_context &ctx) {
-          r.put_all(ctx);
-          tessera_cpu_fence_async(&ctx);
-          tessera_cpu_barrier(&ctx);
-          tessera_cpu_wgmma_fence(&ctx);
+          r.ready(ctx);
           registers sums;
           std::uint32_t ticket = tessera_cpu_wgmma_start(&ctx, &r.matrix, nullptr, r.descriptor(0, r.c.a, 64),
                                                          r.descriptor(r.b_start, r.c.b, r.c.n) ^ change, nullptr, 0);

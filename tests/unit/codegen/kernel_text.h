@@ -1,8 +1,10 @@
 #pragma once
 // Kernels as text, compiled and run on matrices of small integers.
 #include <bit>
+#include <initializer_list>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "small_floats.h"
 
@@ -22,21 +24,68 @@ template <class... T> void launch(const compiled_kernel &kernel, unsigned progra
   cpu_kernel::load(kernel)->run({programs, 1, 1}, pointers);
 }
 
-/// A pointer tile over a row-major matrix in the layout #NAME; values get the prefix NAME.
-inline std::string pointers(const char *name, const char *argument, const char *type, int rows, int columns) {
-  return fmt::format(R"(
-    %{0}r = tt.make_range {{start = 0 : i32, end = {3} : i32}} : tensor<{3}xi32, #ttg.slice<{{dim = 1, parent = #{0}}}>>
-    %{0}r1 = tt.expand_dims %{0}r {{axis = 1 : i32}} : tensor<{3}xi32, #ttg.slice<{{dim = 1, parent = #{0}}}>> -> tensor<{3}x1xi32, #{0}>
-    %{0}w = arith.constant dense<{4}> : tensor<{3}x1xi32, #{0}>
-    %{0}r2 = arith.muli %{0}r1, %{0}w : tensor<{3}x1xi32, #{0}>
-    %{0}r3 = tt.broadcast %{0}r2 : tensor<{3}x1xi32, #{0}> -> tensor<{3}x{4}xi32, #{0}>
-    %{0}c = tt.make_range {{start = 0 : i32, end = {4} : i32}} : tensor<{4}xi32, #ttg.slice<{{dim = 0, parent = #{0}}}>>
-    %{0}c1 = tt.expand_dims %{0}c {{axis = 0 : i32}} : tensor<{4}xi32, #ttg.slice<{{dim = 0, parent = #{0}}}>> -> tensor<1x{4}xi32, #{0}>
-    %{0}c2 = tt.broadcast %{0}c1 : tensor<1x{4}xi32, #{0}> -> tensor<{3}x{4}xi32, #{0}>
-    %{0}i = arith.addi %{0}r3, %{0}c2 : tensor<{3}x{4}xi32, #{0}>
-    %{0}s = tt.splat {1} : !tt.ptr<{2}> -> tensor<{3}x{4}x!tt.ptr<{2}>, #{0}>
-    %{0}p = tt.addptr %{0}s, %{0}i : tensor<{3}x{4}x!tt.ptr<{2}>, #{0}>, tensor<{3}x{4}xi32, #{0}>)",
-                     name, argument, type, rows, columns);
+/// `text` with every KEY of a pair replaced by its value, in the order of the pairs.
+inline std::string with(std::string text, std::initializer_list<std::pair<std::string_view, std::string>> words) {
+  for (auto &[key, value] : words)
+    for (std::size_t at = 0; (at = text.find(key, at)) != text.npos; at += value.size())
+      text.replace(at, key.size(), value);
+  return text;
+}
+
+/// %NAMEp: a pointer tile over the row-major matrix behind `argument`. All values get the prefix NAME. Their layout is
+/// #NAME, or with `layouts` false none.
+inline std::string pointers(const char *name, const char *argument, const char *type, int rows, int columns,
+                            bool layouts = true) {
+  auto slice = [&](int dim) {
+    return layouts ? fmt::format(", #ttg.slice<{{dim = {}, parent = #{}}}>", dim, name) : std::string();
+  };
+  return with(R"(
+    %$r = tt.make_range {start = 0 : i32, end = ROWS : i32} : tensor<ROWSxi32 OF_ROWS>
+    %$r1 = tt.expand_dims %$r {axis = 1 : i32} : tensor<ROWSxi32 OF_ROWS> -> tensor<ROWSx1xi32 LAYOUT>
+    %$w = arith.constant dense<COLUMNS> : tensor<ROWSx1xi32 LAYOUT>
+    %$r2 = arith.muli %$r1, %$w : tensor<ROWSx1xi32 LAYOUT>
+    %$r3 = tt.broadcast %$r2 : tensor<ROWSx1xi32 LAYOUT> -> tensor<ROWSxCOLUMNSxi32 LAYOUT>
+    %$c = tt.make_range {start = 0 : i32, end = COLUMNS : i32} : tensor<COLUMNSxi32 OF_COLUMNS>
+    %$c1 = tt.expand_dims %$c {axis = 0 : i32} : tensor<COLUMNSxi32 OF_COLUMNS> -> tensor<1xCOLUMNSxi32 LAYOUT>
+    %$c2 = tt.broadcast %$c1 : tensor<1xCOLUMNSxi32 LAYOUT> -> tensor<ROWSxCOLUMNSxi32 LAYOUT>
+    %$i = arith.addi %$r3, %$c2 : tensor<ROWSxCOLUMNSxi32 LAYOUT>
+    %$s = tt.splat ARGUMENT : !tt.ptr<TYPE> -> tensor<ROWSxCOLUMNSx!tt.ptr<TYPE> LAYOUT>
+    %$p = tt.addptr %$s, %$i : tensor<ROWSxCOLUMNSx!tt.ptr<TYPE> LAYOUT>, tensor<ROWSxCOLUMNSxi32 LAYOUT>)",
+              {{" OF_ROWS", slice(1)},
+               {" OF_COLUMNS", slice(0)},
+               {" LAYOUT", layouts ? fmt::format(", #{}", name) : ""},
+               {"ROWS", std::to_string(rows)},
+               {"COLUMNS", std::to_string(columns)},
+               {"ARGUMENT", argument},
+               {"TYPE", type},
+               {"$", name}});
+}
+
+/// %NAMEp: `size` pointers from `argument` on.
+inline std::string pointers(const char *name, const char *argument, const char *type, int size) {
+  return with(R"(
+    %$r = tt.make_range {start = 0 : i32, end = SIZE : i32} : tensor<SIZExi32>
+    %$s = tt.splat ARGUMENT : !tt.ptr<TYPE> -> tensor<SIZEx!tt.ptr<TYPE>>
+    %$p = tt.addptr %$s, %$r : tensor<SIZEx!tt.ptr<TYPE>>, tensor<SIZExi32>)",
+              {{"SIZE", std::to_string(size)}, {"ARGUMENT", argument}, {"TYPE", type}, {"$", name}});
+}
+
+/// `result` = the reduction of `value`, of type `from`, along `axis` by `op` ("arith.addi").
+inline std::string reduction(const char *result, const char *value, int axis, const char *op, const char *element,
+                             const char *from, const char *to) {
+  return with(R"(
+    RESULT = "tt.reduce"(VALUE) <{axis = AXIS : i32}> ({
+    ^bb0(%l: ELEMENT, %r: ELEMENT):
+      %both = OP %l, %r : ELEMENT
+      tt.reduce.return %both : ELEMENT
+    }) : (FROM) -> TO)",
+              {{"RESULT", result},
+               {"VALUE", value},
+               {"AXIS", std::to_string(axis)},
+               {"OP", op},
+               {"ELEMENT", element},
+               {"FROM", from},
+               {"TO", to}});
 }
 
 inline std::uint64_t encoded(std::string_view type, int value) { // small integers are exact in every type

@@ -72,7 +72,8 @@ tt.func public @product(%A: !tt.ptr<f16> {tt.divisibility = 16 : i32}, %B: !tt.p
   return text;
 }
 
-/// Products whose A wgmma gets in registers: tf32 of B loaded against k (it is A, transposed), or f16, which is doubled.
+/// Products whose A wgmma gets in registers: tf32 of B loaded against k (it is A, transposed), or f16, which is
+/// doubled.
 std::string product_of_registers(bool tf32) {
   std::string text = product(false);
   if (tf32) {
@@ -166,8 +167,8 @@ void check_report(const std::string &text, const char *target, const char *expec
 } // namespace
 
 TEST_CASE("pipelined products are right, and clean") {
-  for (const char *target : {"cpu", "cpu:emulate=sm_80", "cpu:emulate=sm_90a", "cpu:emulate=gfx90a", "cpu:emulate=gfx942",
-                             "cpu:emulate=gfx950", "cpu:emulate=gfx1100", "cpu:emulate=gfx1201"})
+  for (const char *target : {"cpu", "cpu:emulate=sm_80", "cpu:emulate=sm_90a", "cpu:emulate=gfx90a",
+                             "cpu:emulate=gfx942", "cpu:emulate=gfx950", "cpu:emulate=gfx1100", "cpu:emulate=gfx1201"})
     for (bool through_registers : {false, true}) {
       INFO(target);
       CHECK(run(product(through_registers), target, through_registers ? 2 : 1) == "");
@@ -206,7 +207,36 @@ TEST_CASE("a product whose wait is missing or late is reported") {
   check_report(without_line(text, in_loop(text, "ttg.barrier local", wait)), target, "with no barrier between");
   std::size_t last = text.find("ttng.warp_group_dot_wait", text.find("scf.yield"));
   REQUIRE(last != text.npos);
-  check_report(with_number(text, last, "pendings", "1"), target, "nobody has waited for its wgmma");
+  check_report(with_number(text, last, "pendings", "1"), target, "reads a result of its wgmma");
+}
+
+TEST_CASE("a sum that is read while products add to it is reported") {
+  const char *target = "cpu:emulate=sm_90a", *expected = "reads a result of its wgmma at kernel.ttir:";
+  std::string text = ttgir_of(product(false), target);
+  std::size_t wait = in_loop(text, "ttng.warp_group_dot_wait");
+  // In the loop: doubled before it goes on. Behind a wait for all products that is allowed, if not what was meant.
+  std::size_t name = text.rfind('%', wait), yield = text.find("scf.yield");
+  std::string sum = text.substr(name, text.find(' ', name) - name), twice = text;
+  twice.replace(text.find(sum, yield), sum.size(), "%twice");
+  twice.insert(yield, "%twice = arith.addf " + sum + ", " + sum + " : tensor<64x64xf32, #mma>\n");
+  check_report(twice, target, expected);
+  CHECK(run(with_number(twice, wait, "pendings", "0"), target, 1) == "wrong");
+  // Without any wait: that can be seen when it is compiled.
+  std::size_t in_flight = text.find('%', wait);
+  std::string product_of = text.substr(in_flight, text.find(' ', in_flight) - in_flight), direct = text;
+  direct.replace(text.find(sum, yield), sum.size(), "%twice");
+  direct.insert(yield, "%twice = arith.addf " + product_of + ", " + product_of + " : tensor<64x64xf32, #mma>\n");
+  check_report(direct, target, expected);
+  ir_module module = parse_ir(direct, "kernel.ttir");
+  CHECK_THROWS_WITH(compile(module, parse_target("cuda:sm_90a"), {}, "ptx"),
+                    doctest::Contains("reads a product in flight"));
+  // Behind the loop: what goes into the wait, and not what comes out of it.
+  std::size_t last = text.find("ttng.warp_group_dot_wait", yield), in = text.find('%', last),
+              out = text.rfind('%', last);
+  std::string unfinished = text.substr(in, text.find(' ', in) - in), done = text.substr(out, text.find(' ', out) - out);
+  std::size_t use = text.find(done + " ", last);
+  REQUIRE(use != text.npos);
+  check_report(text.replace(use, done.size(), unfinished), target, "reads a result of its wgmma, which");
 }
 
 TEST_CASE("registers that are loaded while a product in flight reads them are reported") {

@@ -123,12 +123,14 @@ TEST_CASE("mma.sync") {
 TEST_CASE("sm_90 multiplies 16 rows of f64 at once, as deep as the tile is") {
   MatrixInstruction f64{MatrixFamily::Mma, 2, 8, 8, 4, 64}, f16{MatrixFamily::Mma, 2, 16, 8, 16, 16};
   auto wide = [](unsigned k) { return MatrixInstruction{MatrixFamily::Mma, 3, 16, 8, k, 64}; };
-  CHECK(widestOnHopper(f64, 16, 4) == wide(4));
-  CHECK(widestOnHopper(f64, 64, 8) == wide(8));
-  CHECK(widestOnHopper(f64, 64, 64) == wide(16));
-  CHECK(widestOnHopper(f64, 16, 2) == wide(4));
-  CHECK(widestOnHopper(f64, 8, 64) == f64);
-  CHECK(widestOnHopper(f16, 64, 64) == f16);
+  CHECK(widestOnNvidia(90, f64, 16, 4) == wide(4));
+  CHECK(widestOnNvidia(90, f64, 64, 8) == wide(8));
+  CHECK(widestOnNvidia(90, f64, 64, 64) == wide(16));
+  CHECK(widestOnNvidia(90, f64, 16, 2) == wide(4));
+  CHECK(widestOnNvidia(90, f64, 8, 64) == f64);
+  CHECK(widestOnNvidia(90, f16, 64, 64) == f16);
+  for (unsigned other : {80, 89, 100, 120})
+    CHECK(widestOnNvidia(other, f64, 64, 64) == f64);
 }
 
 TEST_CASE("only instructions of the generation exist") {

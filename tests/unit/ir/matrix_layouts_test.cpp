@@ -415,6 +415,45 @@ TEST_CASE("conversions from matrix layouts store by stmatrix") {
   CHECK(bankConflicts(*common, 2) == 1);
 }
 
+TEST_CASE("half-precision results on their way to wide accesses are stored by stmatrix") {
+  Context context;
+  SharedMemoryModel hopper;
+  hopper.matrixStores = true;
+  for (unsigned m : {64u, 128u, 256u})
+    for (unsigned n : {16u, 32u, 64u, 128u, 256u})
+      for (unsigned warps : {4u, 8u})
+        for (bool rows : {true, false})
+          for (uint64_t limit : {UINT64_MAX, uint64_t(32768)}) {
+            if (m < 16 * warps)
+              continue;
+            SmallVector<int64_t> shape{m, n};
+            LinearLayout src = ttg::toLinearLayout(shape, mma3(context, n, 16, warps));
+            unsigned fastest = rows ? n : m, along = std::min(32u, fastest / 8), down = 32 / along;
+            auto wide = rows ? ttg::BlockedEncodingAttr::get(&context, {1, 8}, {down, along}, {warps, 1}, {1, 0})
+                             : ttg::BlockedEncodingAttr::get(&context, {8, 1}, {along, down}, {1, warps}, {0, 1});
+            LinearLayout dst = ttg::toLinearLayout(shape, wide);
+            if (dst.without(HwDim::Register).freeMask(HwDim::Lane) || dst.freeMask(HwDim::Warp))
+              continue;
+            CAPTURE(m);
+            CAPTURE(n);
+            CAPTURE(warps);
+            CAPTURE(rows);
+            ConversionPlan plan = planThroughShared(src, dst, 2, hopper, {limit, limit});
+            CHECK(plan.vecLoad == 8);
+            for (unsigned pass = 0; pass < plan.passes(); ++pass) {
+              auto access = plan.matrixStores(pass, 2);
+              REQUIRE(access);
+              CHECK(access->transposed == !rows);
+              CHECK(access->count == 4);
+              CHECK(bankConflicts(*access, 2) == 1);
+              CHECK(countConflicts(*access, 2) == 1);
+              CHECK(access->instructions.size() * 4 * 2 == src.size(HwDim::Register) / plan.passes());
+              CHECK(access->instructions.size() < plan.stores(pass).size());
+            }
+            CHECK(bankConflicts(dst, plan.memory, 8, 2) == 1);
+          }
+}
+
 TEST_CASE("what is not made of ldmatrix's rows is refused") {
   Context context;
   auto swizzled = [&](unsigned vec, unsigned perPhase, unsigned maxPhase, ArrayRef<unsigned> order) {

@@ -154,6 +154,10 @@ void Interpreter::runOp(Operation *op) {
       undefined = true;
       step = ub > lb ? ub - lb : 1;
     }
+    if (loop.getUnsignedCmp()) {
+      unsigned bits = bitsOf(loop.getInductionVar());
+      lb = int64_t(unsign(lb, bits)), ub = int64_t(unsign(ub, bits));
+    }
     for (int64_t i = lb; i < ub; i += step) {
       set(loop.getInductionVar(), {i});
       runBlock(*loop.getBody());

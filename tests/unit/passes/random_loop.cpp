@@ -227,11 +227,11 @@ private:
     line("%begin = arith.constant {} : i32", below(2) ? -2 : 1);
     line("%end = arith.constant {} : i32", below(6));
     line("%none = arith.constant dense<0.0> : {}", pd);
-    line("%acc0, %acc1, %pa1, %pb1, %count1, %x1, %y1, %e1 = scf.for %i = {} to {} step {} iter_args(%acc = {}, "
+    line("%acc0, %acc1, %pa1, %pb1, %count1, %x1, %y1, %e1 = scf.for {}%i = {} to {} step {} iter_args(%acc = {}, "
          "%other = %zero, %p_a = %start_a, %p_b = %start_b, %count = %c0, %x = %c2, %y = %c5, %e = %none) -> ({}, {}, "
          "{}, "
          "{}, i32, i32, i32, {}) : i32 {{",
-         begin, end, step, init, accType(), accType(), pa, pb, pd);
+         begin == "%c0" && below(3) == 0 ? "unsigned " : "", begin, end, step, init, accType(), accType(), pa, pb, pd);
     std::string acc = "%acc", other = "%other", x = "%x", y = "%y", e = "%e";
     unsigned writes = below(8); // what the loop stores: 0 to 2 numbers, 3 tiles of what it loads, 4 indices
     if (writes == 3 && below(2))

@@ -27,6 +27,16 @@ const gpu_vendor &vendor() {
   return cuda;
 }
 
+namespace {
+/// Whether the test was started with such a variable.
+bool given(const std::string &value) {
+  for (const char *name : {"TESSERA_NVTX", "TESSERA_PTXAS"})
+    if (const char *text = std::getenv(name); text && text == value)
+      return true;
+  return false;
+}
+} // namespace
+
 TEST_CASE_FIXTURE(clean, "devices are listed with their architecture") {
   auto all = device::all();
   REQUIRE(all.size() == fake_gpu::cuda_devices + 1);
@@ -45,6 +55,17 @@ TEST_CASE_FIXTURE(clean, "devices are listed with their architecture") {
   CHECK(device::open("cuda:sm_80").properties().name == "Fake H200");
   CHECK(device::open("cuda:sm_80").target().arch == "sm_80");
   CHECK(contains(message_of([] { device::open("cuda:sm_100a"); }), "no device that runs code for 'cuda:sm_100a'"));
+}
+
+TEST_CASE("a device that does not answer is left out, and the others work" * doctest::skip(!std::getenv("FAKE_GPU_FAIL"))) {
+  CHECK(device::all().size() == fake_gpu::cuda_devices);
+  CHECK(device::best().target().str() == "cuda:sm_80");
+  CHECK(contains(message_of([] { device::cuda(0); }),
+                 "there is no device cuda:0; this machine has the CPU, cuda:1 (Fake A100, sm_80) (cuda:0 is not used: looking "
+                 "at a CUDA device failed: CUDA_ERROR_"));
+  std::vector<float> x(256, 1.0f), y(256);
+  make_copy()(stream(device::cpu()), 1, x, y, 256);
+  CHECK(y == x);
 }
 
 TEST_CASE_FIXTURE(clean, "PTX that the driver refuses is an error with the driver's log, and the next launch works") {
@@ -180,6 +201,14 @@ TEST_CASE_FIXTURE(clean, "NVTX ranges") { // run by itself, with TESSERA_NVTX
   set_launch_hooks({});
   copy(s, 3, x, y, 256);
   CHECK(fake().nvtx_log() == std::vector<std::string>{"ranged", "", "ranged", "", "ranged", ""});
+}
+
+TEST_CASE("what a variable names and does not exist is an error" * doctest::skip(!given("/nonexistent/file"))) {
+  stream s(device::cuda(0));
+  device_buffer<float> x(device::cuda(0), 256), y(device::cuda(0), 256);
+  auto copy = make_copy("unfound");
+  for (int again : {1, 2})
+    CHECK(contains(message_of([&] { copy(s, again, x, y, 256); }), " is '/nonexistent/file', "));
 }
 
 TEST_CASE_FIXTURE(clean, "an existing stream is of its context's device, none of the current one's") {

@@ -3,7 +3,13 @@
 #include "messages.h"
 
 #include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <functional>
+#include <sys/wait.h>
 #include <thread>
+#include <unistd.h>
 
 #include <doctest/doctest.h>
 
@@ -242,6 +248,77 @@ TEST_SUITE("runtime.device") {
     CHECK(says_size("cpu:emulate=gfx942"));
     CHECK(!says_size("cuda:sm_90a"));
     CHECK(!says_size("cpu"));
+  }
+
+  TEST_CASE("a kernel that launches itself while it is traced is an error") {
+    stream s(device::cpu());
+    std::vector<float> out(1);
+    std::function<void()> again = [] {};
+    auto kernel = tl::kernel("endless", [&](tl::ptr<float> o) {
+      again();
+      tl::store(o, tl::program_id(0).to<float>() + 1);
+    });
+    again = [&] { kernel(s, 1, out); };
+    CHECK(contains(message_of([&] { kernel(s, 1, out); }), "kernel 'endless' is launched while its own lambda is traced"));
+    again = [&] { kernel.compile_for("cuda:sm_80"); };
+    CHECK(contains(message_of([&] { kernel.compile_for("cuda:sm_80"); }), "'endless' is launched while"));
+    again = [] {};
+    kernel(s, 1, out);
+    CHECK(out[0] == 1);
+  }
+
+  TEST_CASE("a child of fork() launches on threads of its own, and ends") {
+    auto add = make_add();
+    stream s(device::cpu());
+    std::vector<float> x(10000, 1), out(10000);
+    auto works = [&](float more) {
+      std::vector<float> y(10000, more);
+      add(s, 200, x, y, out, 10000);
+      return out == std::vector<float>(10000, 1 + more);
+    };
+    REQUIRE(works(1)); // the parent's threads run
+    std::fflush(nullptr);
+    const pid_t child = fork();
+    if (child == 0) {
+      const int wrong = works(2) ? 0 : 1;
+#if defined(__SANITIZE_ADDRESS__) // what the parent's threads own is a leak to its eyes
+      _exit(wrong);
+#endif
+      std::exit(wrong); // destructors of the library included
+    }
+    int status = -1;
+    for (int i = 0; i < 3000 && waitpid(child, &status, WNOHANG) == 0; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    const bool ended = status != -1;
+    if (!ended) {
+      kill(child, SIGKILL);
+      waitpid(child, &status, 0);
+    }
+    CHECK(ended);
+    CHECK(status == 0);
+    CHECK(works(3));
+  }
+
+  TEST_CASE("what was moved from says so, or works") {
+    auto cpu = device::cpu();
+    stream s(cpu);
+    event a(cpu), b(cpu);
+    b.record(s);
+    event c = std::move(a);
+    CHECK(contains(message_of([&] { a.record(s); }), "this event was moved from"));
+    CHECK(contains(message_of([&] { (void)b.elapsed_ms(a); }), "this event was moved from"));
+    c.record(s);
+    CHECK(c.elapsed_ms(b) >= 0);
+    stream other = std::move(s);
+    auto add = make_add(), same = std::move(add);
+    auto handle = add.compile(cpu), handle_too = std::move(handle);
+    CHECK(handle.summary() == handle_too.summary());
+    std::vector<float> x(64, 1), out(64);
+    add(s, 1, x, x, out, 64);
+    CHECK(out == std::vector<float>(64, 2.0f));
+    device_buffer<float> from(cpu, 64), to = std::move(from);
+    CHECK(contains(message_of([&] { add(s, 1, x, from.view(), out, 64); }), "argument 2 of kernel 'add' is a device_buffer that "
+                                                                            "was moved from"));
   }
 
   TEST_CASE("events time the CPU") {

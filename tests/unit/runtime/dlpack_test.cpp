@@ -29,6 +29,16 @@ struct managed {
   void *manager_ctx;
   void (*deleter)(managed *);
 };
+struct managed_versioned {
+  struct {
+    std::uint32_t major, minor;
+  } version;
+  void *manager_ctx;
+  void (*deleter)(managed_versioned *);
+  std::uint64_t flags;
+  tensor dl_tensor;
+};
+static_assert(dlpack_managed<managed_versioned>);
 static_assert(dlpack_tensor<tensor> && dlpack_managed<managed>);
 static_assert(!dlpack_tensor<managed> && !dlpack_tensor<device_buffer<float>>);
 
@@ -40,7 +50,7 @@ struct fixture {
 
   std::string why(dtype element = dtype::f32, bool contiguous = true) {
     std::string text;
-    std::uint64_t p = detail::dlpack_address(detail::view_of(t), element, s, contiguous, text);
+    std::uint64_t p = detail::dlpack_address(detail::view_of(t), element, s, contiguous, true, text);
     CHECK((p == 0) == !text.empty());
     return text;
   }
@@ -54,8 +64,10 @@ TEST_SUITE("runtime.dlpack") {
   TEST_CASE_FIXTURE(fixture, "the byte offset is part of the address") {
     std::string why;
     t.byte_offset = 8;
-    CHECK(detail::dlpack_address(detail::view_of(t), dtype::f32, s, true, why) ==
+    CHECK(detail::dlpack_address(detail::view_of(t), dtype::f32, s, true, true, why) ==
           reinterpret_cast<std::uint64_t>(data + 2));
+    t.byte_offset = 6;
+    CHECK(contains(this->why(), "not a multiple of its elements' 4 bytes"));
   }
 
   TEST_CASE_FIXTURE(fixture, "the element type must be the parameter's") {
@@ -123,6 +135,22 @@ TEST_SUITE("runtime.dlpack") {
     for (int i = 0; i < 24; ++i)
       CHECK(out[i] == float(2 * i));
     twice(s, 1, strided(t), out, 24);
+    static int deleted = 0; // a launch borrows
+    managed_versioned v{{1, 1}, nullptr, [](managed_versioned *) { ++deleted; }, 1, t};
+    twice(s, 1, v, out, 24);
+    CHECK_THROWS_WITH_AS(twice(s, 1, t, v, 24),
+                         doctest::Contains("argument 2 of kernel 'twice' is a read-only DLPack tensor"), error);
+    CHECK_THROWS_WITH_AS(twice(s, 1, t, strided(v), 24), doctest::Contains("read-only"), error);
+    v.flags = 2;
+    v.dl_tensor.data = out;
+    out[5] = -1;
+    twice(s, 1, t, &v, 24);
+    CHECK(out[5] == 10);
+    v.version.major = 2;
+    CHECK_THROWS_WITH_AS(twice(s, 1, v, out, 24), doctest::Contains("DLPack tensor of version 2"), error);
+    CHECK(deleted == 0);
+    CHECK_THROWS_WITH_AS(twice(s, 1, strided(static_cast<tensor *>(nullptr)), out, 24), doctest::Contains("null pointer"),
+                         error);
     t.dtype.bits = 64;
     CHECK_THROWS_WITH_AS(twice(s, 1, t, out, 24),
                          doctest::Contains("argument 1 of kernel 'twice' is a DLPack tensor of f64"), error);

@@ -40,6 +40,34 @@ TEST_CASE_FIXTURE(clean, "memory is copied, filled, and given back") {
   CHECK(fake().allocations_alive() == before);
 }
 
+TEST_CASE_FIXTURE(clean, "a copy between GPUs waits for both, and is done when it returns unless a stream is named") {
+  std::vector<float> host{1, 2, 3};
+  device_buffer<float> a(gpu(0), host), b(gpu(1), 3);
+  stream s(gpu(1));
+  auto calls = [&](const char *part) {
+    int n = 0;
+    for (auto &[name, count] : fake().calls())
+      n += says(name, part) ? count : 0;
+    return n;
+  };
+  fake().reset();
+  b.copy_from(a.view());
+  CHECK(b.to_host() == host);
+  CHECK(calls("EventRecord") == 1);
+  CHECK(calls("StreamWaitEvent") == 1);
+  fake().reset();
+  b.copy_from(a.view(), s);
+  CHECK(calls("StreamWaitEvent") == 0);
+  CHECK(calls("StreamSynchronize") == 0);
+  event e(gpu(0));
+  CHECK(says(message_of([&] { e.record(s); }), "an event is recorded on a stream of the device it was made for"));
+  e.record(stream::default_of(gpu(0)));
+  e.wait(s); // of another device
+  CHECK(calls("StreamWaitEvent") == 1);
+  event moved = std::move(e);
+  CHECK(says(message_of([&] { e.synchronize(); }), "this event was moved from"));
+}
+
 TEST_CASE_FIXTURE(clean, "memory that does not suffice is an error, and the next allocation works") {
   for (std::size_t bytes : {fake_gpu::memory_bytes + 1, SIZE_MAX})
     CHECK(says(message_of([&] { device_buffer<char>(gpu(0), bytes); }), "out of memory: "));
@@ -173,10 +201,16 @@ TEST_CASE_FIXTURE(clean, "host memory given to a GPU kernel is refused, and the 
   CHECK(says(message_of([&] { copy(s, 1, x, host.data(), 256); }), "argument 2"));
   device_buffer<float> on_cpu(device::cpu(), 256), elsewhere(gpu(1), 256);
   CHECK(says(message_of([&] { copy(s, 1, on_cpu, y, 256); }),
-             std::string("argument 1 of kernel 'copy' is a buffer of cpu, the stream is of ") + vendor().target));
+             std::string("argument 1 of kernel 'copy' is a buffer of cpu, the stream is of ") + vendor().place));
   CHECK(says(message_of([&] { copy(stream(device::cpu()), 1, x.data(), on_cpu, 256); }), vendor().device_memory));
   CHECK(says(message_of([&] { copy(s, 1, elsewhere, y, 256); }),
-             "is a buffer of " + gpu(1).target().str() + ", the stream is of " + vendor().target));
+             "is a buffer of " + gpu(1).place() + ", the stream is of " + vendor().place));
+  CHECK(device::open(gpu(1).place()) == gpu(1));
+  CHECK(says(message_of([&] { x.copy_from(host, stream(gpu(1))); }),
+             "this memory is of " + gpu(0).place() + ", the stream of " + gpu(1).place()));
+  auto *odd = reinterpret_cast<float *>(reinterpret_cast<std::uintptr_t>(x.data()) + 2);
+  CHECK(says(message_of([&] { copy(s, 1, odd, y, 255); }), "argument 1 of kernel 'copy' is an address that is not a multiple of its "
+                                                           "elements' 4 bytes"));
   CHECK(fake().launches().size() == 1);
   copy(s, 1, x.data(), y.data() + 1, 255);
   CHECK(fake().launches().size() == 2);
@@ -227,6 +261,49 @@ TEST_CASE_FIXTURE(clean, "a kernel's code is unloaded with the last handle to th
     CHECK(fake().modules_alive() == before + 1);
   }
   CHECK(fake().modules_alive() == before);
+}
+
+TEST_CASE_FIXTURE(clean, "whichever call of the driver fails, nothing is lost, and the next run works") {
+  refusals_expected = true;
+  const std::vector<float> host(256, 2.0f);
+  auto work = [&] {
+    stream s(gpu(0)), other(gpu(1));
+    event start(gpu(0)), stop(gpu(0));
+    device_buffer<float> x(gpu(0), host), y(gpu(0), 256), z(gpu(1), 256);
+    start.record(s);
+    y.fill(0, s);
+    make_copy("unlucky")(s, 1, x, y.data(), 256);
+    y.copy_from(x.view(), s);
+    stop.record(s);
+    stop.wait(other);
+    z.copy_from(y.view());
+    if (stop.elapsed_ms(start) <= 0 || z.to_host() != host || gpu(0).free_bytes() == 0)
+      throw std::runtime_error("wrong");
+    gpu(0).synchronize();
+  };
+  work();
+  auto alive = [] { return std::pair(fake().allocations_alive(), fake().modules_alive()); };
+  auto lost = alive();
+  fake().reset();
+  work();
+  const auto called = fake().calls();
+  CHECK(called.size() > 20);
+  int noticed = 0;
+  for (auto &[function, times] : called) {
+    INFO(function);
+    fake().fail_next(function, 999);
+    const std::string text = message_of(work);
+    noticed += text != "no error";
+    // Of what frees, nothing can be said.
+    CHECK((text == "no error" || says(text, " failed: ") || says(text, "refused the PTX") || says(text, "not memory of a GPU")));
+    fake().reset();
+    CHECK(message_of(work) == "no error");
+    if (says(function, "Free") || says(function, "Unload")) // the driver kept it
+      lost = alive();
+    else
+      CHECK(alive() == lost);
+  }
+  CHECK(noticed > 15);
 }
 
 TEST_CASE_FIXTURE(clean, "existing streams are used; events time") {

@@ -192,7 +192,12 @@ TEST_SUITE("runtime.kernel_cache") {
 
   TEST_CASE_FIXTURE(own_cache, "printing after a pass compiles, since passes print when they run") {
     CHECK(source(make_add(1.0f)) == from::compiler);
-    environment print("TESSERA_PRINT_AFTER", "no-such-pass");
+    {
+      environment print("TESSERA_PRINT_AFTER", "ttgir-insert-no-such-thing");
+      CHECK_THROWS_WITH_AS(source(make_add(1.0f)),
+                           doctest::Contains("TESSERA_PRINT_AFTER: there is no pass 'ttgir-insert-no-such-thing'"), error);
+    }
+    environment print("TESSERA_PRINT_AFTER", "convert-ttir-to-ttgir,cse");
     CHECK(source(make_add(1.0f)) == from::compiler);
   }
 

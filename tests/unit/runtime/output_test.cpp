@@ -63,6 +63,8 @@ TEST_SUITE("runtime.output") {
     }
     CHECK_THROWS_WITH_AS(set_dump("ptx,sass"),
                          doctest::Contains("'sass' is no stage that can be dumped; there are ttir"), error);
+    for (const char *none : {",", ":/tmp"})
+      CHECK_THROWS_WITH_AS(set_dump(none), doctest::Contains("names no stage to dump"), error);
   }
 
   TEST_CASE_FIXTURE(temporary_folder, "a compilation that fails dumps the stages before") {
@@ -129,10 +131,11 @@ TEST_SUITE("runtime.output") {
   TEST_CASE_FIXTURE(temporary_folder, "measurements are written as JSON") {
     fs::create_directory(path);
     CHECK(
-        run({"--target=cpu", "--bench", "--json=" + (path / "r.json").string(), "--plot=" + (path / "r.svg").string()},
+        run({"--target=cpu:emulate=sm_80", "--bench", "--json=" + (path / "r.json").string(), "--plot=" + (path / "r.svg").string()},
             [](cli &c) {
               bench_result r;
               r.median = 2;
+              (void)c.device();
               c.report("copy", r, {{"GB/s", r.gbytes_per_s(4e9)}});
               c.plot("title", "x", "y", {{"line", {1, 2}, {3, 4}}});
               return true;
@@ -141,10 +144,39 @@ TEST_SUITE("runtime.output") {
     CHECK(json.find("\"median_ms\": 2.0") != std::string::npos);
     CHECK(json.find("\"GB/s\": 2000.0") != std::string::npos);
     CHECK(json.find("\"program\": \"program\"") != std::string::npos);
+    CHECK(json.find("\"target\": \"cpu:emulate=sm_80\"") != std::string::npos); // what "auto" was, too
+    CHECK(json.find("\"device\": \"" + device::cpu().name()) != std::string::npos);
     CHECK(fs::exists(path / "r.svg"));
     bool started = false;
     CHECK(run({"--target=cpu", "--bench", "--plot=p.gif"}, [&](cli &) { return started = true; }) == 2);
     CHECK(run({"--target=cpu", "--bench", "--plot=p"}, [&](cli &) { return started = true; }) == 2);
+    for (const char *kind : {"--json=", "--plot="}) // what was measured would be lost
+      for (const std::string &file : {path.string() + "/no/such.svg", path.string()})
+        CHECK(run({"--bench", kind + file}, [&](cli &) { return started = true; }) == 2);
+    for (const char *what : {"--bench", "--autotune"})
+      CHECK(run({"--compile-only", what}, [&](cli &) { return started = true; }) == 2);
     CHECK_FALSE(started);
+    CHECK(run({"--autotune"}, [&](cli &) { return true; }) == 2); // it has nothing to tune,
+    CHECK(run({"--bench", "--json=" + (path / "none.json").string()}, [&](cli &) { return true; }) == 2); // to measure,
+    CHECK_FALSE(fs::exists(path / "none.json"));
+    CHECK(run({"--bench", "--plot=" + (path / "none.svg").string()}, [&](cli &) { return true; }) == 2); // to draw
+  }
+
+  TEST_CASE("a size has limits") {
+    std::int64_t n = 0;
+    auto parse = [&](const char *word) {
+      cli c("program", "what it does");
+      c.option("--n", n, "a size", 0, 100);
+      char name[] = "program";
+      std::string copy = word;
+      char *argv[] = {name, copy.data()};
+      return c.run(2, argv, [] { return true; });
+    };
+    CHECK(parse("--n=0") == 0);
+    CHECK(parse("--n=100") == 0);
+    CHECK(n == 100);
+    CHECK(parse("--n=101") == 2);
+    CHECK(parse("--n=4294967297") == 2);
+    CHECK(parse("--n=-1") == 2);
   }
 }

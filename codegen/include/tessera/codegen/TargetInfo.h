@@ -34,6 +34,7 @@ struct AccessHints {
   bool isVolatile = false;
   unsigned alignment = 1;      ///< bytes every lane's address is known to be a multiple of
   bool contiguousLanes = false; ///< lane l accesses element l * vec after lane 0's: the warp touches one run of memory
+  llvm::Value *firstCopies = nullptr; ///< where countsTraffic: lanes that do not load what another lane loads too; null: all
 };
 
 /// What a matrix instruction multiplies. TF32 is f32 of which the unit reads fewer bits; FNUZ: no infinities, no -0.
@@ -98,6 +99,8 @@ public:
   virtual V uniformWarpId(B &b) { return warpId(b); }
   /// warpId * warpSize + laneId where the hardware has it in one register (i32 lane value); nullptr where it has not.
   virtual V threadId(B &b) { return nullptr; }
+  /// From here on the ids above are those of warp + turn * warps: each of so many warps does the work of several.
+  virtual void takeTurn(B &b, V turn, unsigned warps) = 0;
   virtual V programId(B &b, unsigned axis) = 0;   ///< i32 uniform
   virtual V numPrograms(B &b, unsigned axis) = 0; ///< i32 uniform
   virtual void barrier(B &b) = 0; ///< all warps of the program; orders their accesses of shared memory
@@ -132,6 +135,10 @@ public:
   virtual llvm::SmallVector<V> loadShared(B &b, llvm::Type *elem, unsigned vec, V offset, V pred, llvm::ArrayRef<V> tags) = 0;
   virtual void storeShared(B &b, llvm::Type *elem, V offset, V pred, llvm::ArrayRef<V> values, llvm::ArrayRef<V> tags) = 0;
   virtual bool wantsTags() const { return false; }
+  /// Whether the code counts what it does: loads then say which lanes hold copies, and countFlops is called.
+  virtual bool countsTraffic() const { return false; }
+  /// Adds to the program's count; every warp runs this.
+  virtual void countFlops(B &b, uint64_t flops) {}
 
   /// How many rows and columns of lane values of accumulators stay in registers at once in a product without matrix
   /// unit; {0, 0}: all.

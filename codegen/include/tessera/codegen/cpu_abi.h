@@ -140,6 +140,8 @@ void tessera_cpu_wgmma_wait(tessera_cpu_context *ctx, std::uint32_t pending, std
                             std::uint32_t *registers);
 /// Register `number` (tessera_cpu_matrix::registers) gets a new value; no wgmma in flight may read it.
 void tessera_cpu_register_written(tessera_cpu_context *ctx, std::uint32_t number, const tessera_cpu_site *site);
+/// Something other than a wgmma or a wait reads the 32 lanes of a register that a wgmma may not have written yet.
+void tessera_cpu_register_read(tessera_cpu_context *ctx, const std::uint32_t *lanes, const tessera_cpu_site *site);
 /// fence.proxy.async: what this warp wrote to shared memory may be read by wgmma, after a barrier.
 void tessera_cpu_fence_async(tessera_cpu_context *ctx);
 /// cp.async, global_load_lds: each active lane copies access->elem_bytes * vec bytes, or writes zeros where its bit of

@@ -57,11 +57,20 @@ template <class... X>
   requires(!one_traced<X...> && ((sizeof(X) > 4) || ...))
 struct bound_type<X...> { using type = std::int64_t; };
 
+// Numbers are taken as they are here: one whose bits fit only, 3000000000u in an i32, would count from or to below 0.
+template <class T, class X> auto bound(const X &x, const location &w) {
+  if constexpr (std::integral<X> && integer_element<T>)
+    if (x < X{} ? static_cast<std::int64_t>(x) < static_cast<std::int64_t>(std::numeric_limits<T>::min())
+                : static_cast<std::uint64_t>(x) > static_cast<std::uint64_t>(std::numeric_limits<T>::max()))
+      fail("a bound of tl::range is beyond what its element type holds; give one bound as a traced tl::i64", w);
+  return operand_of<T>(x, w);
+}
+
 template <class A, class B, class C>
 for_loop<typename bound_type<A, B, C>::type> make_loop(const A &lo, const B &hi, const C &step,
                                                        const tl::loop_options &o, const location &w) {
   using T = typename bound_type<A, B, C>::type;
-  return {operand<T>(lo, w).h, operand<T>(hi, w).h, operand<T>(step, w).h, o, w};
+  return {bound<T>(lo, w), bound<T>(hi, w), bound<T>(step, w), o, w};
 }
 
 template <class X>
@@ -101,7 +110,10 @@ private:
   int exceptions_;
 };
 
-template <class R> struct cond_values; // what a branch of tl::cond returns: a value or a tuple of values
+/// What a branch of tl::cond returns: a value or a tuple of values.
+template <class R> struct cond_values {
+  static_assert(never<R>, "a branch of cond returns a value or a tuple of values; write a number as tl::scalar<T>(n)");
+};
 template <class T> struct cond_values<tl::val<T>> {
   static constexpr std::size_t count = 1;
   using type = tl::val<T>;
@@ -109,7 +121,7 @@ template <class T> struct cond_values<tl::val<T>> {
   static type make(const std::array<handle, 1> &h) { return type(h[0]); }
 };
 template <class T> struct cond_values<tl::var<T>> : cond_values<tl::val<T>> {};
-template <class... X> struct cond_values<std::tuple<X...>> {
+template <traced... X> struct cond_values<std::tuple<X...>> {
   static constexpr std::size_t count = sizeof...(X);
   using type = std::tuple<tl::val<element_of<X>>...>;
   static std::array<handle, count> ids(const type &x) {
@@ -190,7 +202,7 @@ template <class C, class F> void while_(C &&condition, F &&body, location w = lo
   const std::uint32_t region = detail::open_while(w);
   detail::region_guard guard{region};
   do {
-    detail::while_condition(region, detail::operand<bool>(condition(), w).h);
+    detail::while_condition(region, detail::operand_of<bool>(condition(), w));
     body();
   } while (detail::close_while(region));
   guard.done = true;

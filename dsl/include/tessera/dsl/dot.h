@@ -28,7 +28,7 @@ template <class A, class B> struct accumulator {
 };
 
 template <class Out, traced A, traced B>
-tl::val<Out> typed_dot(const A &a, const B &b, handle acc, const tl::dot_options &o, const location &w) {
+auto typed_dot(const A &a, const B &b, handle acc, const tl::dot_options &o, const location &w) {
   static_assert(
       accumulator<element_of<A>, element_of<B>>::template allows<Out>,
       "tl::dot adds up f16, bf16, fp8 and f32 in float, f64 in double, i8 in i32, and f16 and fp8 in f16 if asked to: "

@@ -33,7 +33,7 @@ template <binary_op Op, domain D = domain::floats> struct binary_fn {
   auto operator()(const X &x, const Y &y, location w = location::current()) const {
     using T = common_element<X, Y>;
     check_domain<D, T>();
-    return tl::val<T>(binary(Op, dtype_of<T>, operand<T>(x, w).h, operand<T>(y, w).h, w));
+    return tl::val<T>(binary(Op, dtype_of<T>, operand_of<T>(x, w), operand_of<T>(y, w), w));
   }
 };
 
@@ -46,7 +46,7 @@ template <binary_op Ignore, binary_op Propagate> struct extreme_fn {
     using T = common_element<X, Y>;
     check_domain<domain::any, T>();
     const binary_op op = p == tl::propagate_nan::all ? Propagate : Ignore;
-    return tl::val<T>(binary(op, dtype_of<T>, operand<T>(x, w).h, operand<T>(y, w).h, w));
+    return tl::val<T>(binary(op, dtype_of<T>, operand_of<T>(x, w), operand_of<T>(y, w), w));
   }
 };
 
@@ -87,7 +87,7 @@ template <class X, class Y, class Z>
 auto fma(const X &a, const Y &b, const Z &c, location w = location::current()) {
   using T = detail::common_element<X, Y, Z>;
   detail::check_domain<detail::domain::floats, T>();
-  return val<T>(detail::fma(detail::operand<T>(a, w).h, detail::operand<T>(b, w).h, detail::operand<T>(c, w).h, w));
+  return val<T>(detail::fma(detail::operand_of<T>(a, w), detail::operand_of<T>(b, w), detail::operand_of<T>(c, w), w));
 }
 
 /// min(max(x, lo), hi). A NaN x gives lo unless NaN propagates.
@@ -96,7 +96,7 @@ auto clamp(const X &x, const L &lo, const H &hi, propagate_nan p = propagate_nan
            location w = location::current()) {
   using T = detail::element_of<X>;
   detail::check_domain<detail::domain::any, T>();
-  return val<T>(detail::clamp(dtype_of<T>, x.id(w), detail::operand<T>(lo, w).h, detail::operand<T>(hi, w).h,
+  return val<T>(detail::clamp(dtype_of<T>, x.id(w), detail::operand_of<T>(lo, w), detail::operand_of<T>(hi, w),
                               p == propagate_nan::all, w));
 }
 
@@ -107,7 +107,7 @@ auto cdiv(const X &a, const Y &b, location w = location::current()) {
   using T = detail::common_element<X, Y>;
   detail::check_domain<detail::domain::integers, T>();
   const detail::location_scope s(w);
-  const val<T> n(detail::operand<T>(a, w).h), d(detail::operand<T>(b, w).h);
+  const val<T> n(detail::operand_of<T>(a, w)), d(detail::operand_of<T>(b, w));
   return n / d + (n % d != 0).template to<T>();
 }
 /// The same on the host, for grids.

@@ -49,14 +49,14 @@ void store(const P &p, const X &x, store_options o = {}, location w = location::
   using T = detail::pointee_of<P>;
   static_assert(!std::is_const_v<std::remove_pointer_t<detail::element_of<P>>>,
                 "store through a pointer to const: declare the parameter tl::ptr<T>");
-  detail::store(dtype_of<T>, p.id(w), detail::operand<T>(x, w).h, {{}, {}, o.cache, o.evict}, w);
+  detail::store(dtype_of<T>, p.id(w), detail::operand_of<T>(x, w), {{}, {}, o.cache, o.evict}, w);
 }
 template <detail::traced P, class X>
 void store(const P &p, const X &x, detail::operand<bool> mask, store_options o = {}, location w = location::current()) {
   using T = detail::pointee_of<P>;
   static_assert(!std::is_const_v<std::remove_pointer_t<detail::element_of<P>>>,
                 "store through a pointer to const: declare the parameter tl::ptr<T>");
-  detail::store(dtype_of<T>, p.id(w), detail::operand<T>(x, w).h, {mask.h, {}, o.cache, o.evict}, w);
+  detail::store(dtype_of<T>, p.id(w), detail::operand_of<T>(x, w), {mask.h, {}, o.cache, o.evict}, w);
 }
 
 } // namespace tessera::tl

@@ -27,7 +27,7 @@ inline val<i32> num_programs(int axis, location w = location::current()) {
 }
 
 /// first, first + 1, …, last - 1; as many as a power of two.
-inline val<i32> arange(int first, int last, location w = location::current()) {
+inline val<i32> arange(std::int64_t first, std::int64_t last, location w = location::current()) {
   return val<i32>(detail::arange(first, last, w));
 }
 
@@ -49,7 +49,7 @@ template <class A, class B>
   requires detail::one_traced<A, B>
 auto where(detail::operand<bool> c, const A &a, const B &b, location w = location::current()) {
   using T = detail::common_element<A, B>;
-  return val<T>(detail::select(c.h, detail::operand<T>(a, w).h, detail::operand<T>(b, w).h, w));
+  return val<T>(detail::select(c.h, detail::operand_of<T>(a, w), detail::operand_of<T>(b, w), w));
 }
 
 /// x.to<U>() and x.bitcast<U>() as functions, for templates.
@@ -99,12 +99,12 @@ template <detail::traced X> auto expand_dims(const X &x, int axis, location w = 
 template <detail::traced A, detail::traced B>
 auto cat(const A &a, const B &b, int axis = 0, location w = location::current()) {
   using T = detail::element_of<A>;
-  return val<T>(detail::cat(a.id(w), detail::operand<T>(b, w).h, axis, w));
+  return val<T>(detail::cat(a.id(w), detail::operand_of<T>(b, w), axis, w));
 }
 /// a and b as the two elements of a new last dimension; split is the inverse.
 template <detail::traced A, detail::traced B> auto join(const A &a, const B &b, location w = location::current()) {
   using T = detail::element_of<A>;
-  return val<T>(detail::join(a.id(w), detail::operand<T>(b, w).h, w));
+  return val<T>(detail::join(a.id(w), detail::operand_of<T>(b, w), w));
 }
 template <detail::traced X> auto split(const X &x, location w = location::current()) {
   using V = val<detail::element_of<X>>;

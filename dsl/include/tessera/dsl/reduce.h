@@ -114,7 +114,7 @@ std::tuple<val<detail::element_of<X>>...> reduce(const std::tuple<X...> &xs, axi
     static_assert(std::tuple_size_v<result> == n, "combine returns a tuple of as many values as are reduced");
     const result r =
         combine(tuple(val<detail::element_of<X>>(args[I])...), tuple(val<detail::element_of<X>>(args[n + I])...));
-    ((out[I] = detail::operand<detail::element_of<X>>(std::get<I>(r), w).h), ...);
+    ((out[I] = detail::operand_of<detail::element_of<X>>(std::get<I>(r), w)), ...);
     detail::close_combine(out, o.keep_dims, w);
     guard.done = true;
     return tuple(val<detail::element_of<X>>(out[I])...);
@@ -126,7 +126,7 @@ auto reduce(const X &x, axis a, F &&combine, reduce_options o = {}, location w =
   using V = val<detail::element_of<X>>;
   using tuple = std::tuple<V>;
   return std::get<0>(reduce(std::tuple<X>(x), a, [&](const tuple &l, const tuple &r) {
-    return tuple(V(detail::operand<detail::element_of<X>>(combine(std::get<0>(l), std::get<0>(r)), w).h));
+    return tuple(V(detail::operand_of<detail::element_of<X>>(combine(std::get<0>(l), std::get<0>(r)), w)));
   }, o, w));
 }
 

@@ -85,7 +85,13 @@ struct split_params<type_list<P...>, First, Second, Rest...> {
 template <class M> struct call_signature;
 template <class R, class... A> struct call_signature<R (*)(A...)> {
   static_assert(std::is_void_v<R>, "a kernel returns nothing; write results with tl::store");
+  static_assert(((!std::is_lvalue_reference_v<A> || std::is_const_v<std::remove_reference_t<A>>) && ...),
+                "a kernel takes its parameters by value or by reference to const");
   using type = typename split_params<type_list<>, std::remove_cvref_t<A>...>::type;
+};
+template <class R, class... A> struct call_signature<R (*)(A...) noexcept> : call_signature<R (*)(A...)> {};
+template <class C, class R, class... A> struct call_signature<R (C::*)(A...)> : call_signature<R (*)(A...)> {
+  static_assert(never<C>, "a kernel's lambda is not mutable: it is traced anew for each specialisation");
 };
 template <class C, class R, class... A> struct call_signature<R (C::*)(A...) const> : call_signature<R (*)(A...)> {};
 template <class C, class R, class... A>

@@ -5,6 +5,8 @@
 // builder. Every operator on elements T gives a val<T>, whatever was combined: so `auto a = x + 1, b = y` declares
 // both, and a host `c ? a + b : a` has one type.
 #include <concepts>
+#include <cstddef>
+#include <initializer_list>
 #include <limits>
 #include <type_traits>
 
@@ -54,24 +56,47 @@ template <class T> consteval void check_number() {
   static_assert(!float8_element<T>,
                 "fp8 elements are stored, converted and multiplied by tl::dot only: convert with .to<float>()");
 }
-template <class T, class> using dependent = std::type_identity_t<T>; // T, but known only when the template is used
+template <class T, class> struct dependent_type { using type = T; };
+/// T, but known only when the template is used.
+template <class T, class X> using dependent = typename dependent_type<T, X>::type;
+
+/// A value of elements From is one of elements To: the same, or a pointer that becomes one to const.
+template <class From, class To>
+concept becomes =
+    std::same_as<From, To> || (std::is_pointer_v<From> && std::same_as<To, const std::remove_pointer_t<From> *>);
+
+/// Refuses, with the reason, what cannot be an operand beside elements T.
+template <class T, class X> consteval void check_operand() {
+  if constexpr (traced<X>) {
+    using E = element_of<X>;
+    if constexpr (becomes<E, T>) return;
+    else if constexpr (std::same_as<T, bool>)
+      static_assert(never<X>, "operands have different element types: a condition or mask has bool elements; compare "
+                              "the value, as in x != 0");
+    else if constexpr (std::same_as<E, bool>)
+      static_assert(never<X>, "operands have different element types: bool is not an arithmetic type; use tl::where or "
+                              "convert with .to<T>()");
+    else
+      static_assert(never<X>, "operands have different element types; convert one with .to<T>()");
+  } else if constexpr (host_scalar<X>) {
+    if constexpr (!memory_element<T>)
+      static_assert(never<X>, "a pointer takes no number; add an offset to one");
+    else if constexpr (std::same_as<T, bool> || std::same_as<X, bool>)
+      static_assert(std::same_as<T, X>,
+                    "bool is not an arithmetic type: use && || ! ^ and tl::where, or convert with .to<T>()");
+    else
+      static_assert(std::integral<X> || float_element<T>,
+                    "a floating-point literal meets an integer tile; convert the tile with .to<float>()");
+  }
+}
 
 template <class T, host_scalar U> literal make_literal(U x) {
-  if constexpr (!memory_element<T>) {
-    static_assert(never<U>, "a pointer takes no number; add an offset to one");
-  } else if constexpr (std::same_as<T, bool> || std::same_as<U, bool>) {
-    static_assert(std::same_as<T, U>,
-                  "bool is not an arithmetic type: use && || ! ^ and tl::where, or convert with .to<T>()");
-    return {.tag = literal::kind::boolean, .i = x};
-  } else if constexpr (std::integral<U>) {
-    if constexpr (std::unsigned_integral<U>) return {.tag = literal::kind::unsigned_integer, .u = x};
-    else return {.tag = literal::kind::integer, .i = x};
-  } else {
-    static_assert(float_element<T>,
-                  "a floating-point literal meets an integer tile; convert the tile with .to<float>()");
-    if constexpr (std::same_as<U, tl::float_constant>) return {.tag = literal::kind::real, .f = x.value};
-    else return {.tag = literal::kind::real, .f = static_cast<double>(x)};
-  }
+  check_operand<T, U>();
+  if constexpr (std::same_as<U, bool>) return {.tag = literal::kind::boolean, .i = x};
+  else if constexpr (std::unsigned_integral<U>) return {.tag = literal::kind::unsigned_integer, .u = x};
+  else if constexpr (std::integral<U>) return {.tag = literal::kind::integer, .i = x};
+  else if constexpr (std::same_as<U, tl::float_constant>) return {.tag = literal::kind::real, .f = x.value};
+  else return {.tag = literal::kind::real, .f = static_cast<double>(x)};
 }
 
 template <class T, host_scalar U> handle constant_of(U x, const location &w) {
@@ -83,6 +108,9 @@ template <class T> struct traced_operand {
   handle h;
   location w;
   traced_operand(const tl::val<T> &x, location l = location::current()) : h(x.id(l)), w(l) {}
+  template <traced X>
+    requires(!std::same_as<element_of<X>, T> && becomes<element_of<X>, T>)
+  traced_operand(const X &x, location l = location::current()) : h(x.id(l)), w(l) {}
 };
 
 /// A host number as operand.
@@ -100,18 +128,20 @@ template <class T> struct operand {
   operand(const tl::val<T> &x, location l = location::current()) : h(x.id(l)), w(l) {}
   template <host_scalar U> operand(U x, location l = location::current()) : h(constant_of<T>(x, l)), w(l) {}
   template <traced X>
-    requires(!std::same_as<element_of<X>, T> && !(pointer_element<element_of<X>> && !pointer_element<T>))
-  operand(const X &, location = location::current()) {
-    if constexpr (std::same_as<T, bool>)
-      static_assert(never<X>, "operands have different element types: a condition or mask has bool elements; compare "
-                              "the value, as in x != 0");
-    else if constexpr (std::same_as<element_of<X>, bool>)
-      static_assert(never<X>, "operands have different element types: bool is not an arithmetic type; use tl::where or "
-                              "convert with .to<T>()");
-    else
-      static_assert(never<X>, "operands have different element types; convert one with .to<T>()");
+    requires(!std::same_as<element_of<X>, T> && !(pointer_element<element_of<X>> && !pointer_element<T>) &&
+             !becomes<T, element_of<X>>)
+  operand(const X &x, location l = location::current()) : w(l) {
+    check_operand<T, X>();
+    h = x.id(l);
   }
 };
+
+/// What a function was given as operand beside elements T. Its return type is deduced, so that compilers instantiate it
+/// where it is called: only then does Clang's account of an error reach the user's line.
+template <class T, class X> auto operand_of(const X &x, const location &w) {
+  check_operand<T, X>();
+  return operand<T>(x, w).h;
+}
 
 /// An operand that may be left out.
 template <class T> struct optional_operand {
@@ -260,6 +290,17 @@ template <class P> struct operators<P *> : traced_base {
   friend V operator-(A p, offset_operand o) { return V(add_pointer(p.h, o.h, o.t, true, p.w)); }
   friend M operator==(A a, operand<P *> b) { return M(compare(compare_op::eq, element_type_of<P *>, a.h, b.h, a.w)); }
   friend M operator!=(A a, operand<P *> b) { return M(compare(compare_op::ne, element_type_of<P *>, a.h, b.h, a.w)); }
+  friend M operator==(A a, std::nullptr_t) { return against_null(compare_op::eq, a); }
+  friend M operator==(std::nullptr_t, A a) { return against_null(compare_op::eq, a); }
+  friend M operator!=(A a, std::nullptr_t) { return against_null(compare_op::ne, a); }
+  friend M operator!=(std::nullptr_t, A a) { return against_null(compare_op::ne, a); }
+
+private:
+  static M against_null(compare_op op, const A &a) {
+    constexpr element_type number{dtype::i64};
+    const handle address = cast(element_type_of<P *>, number, a.h, {}, a.w);
+    return M(compare(op, number, address, constant(number, {}, {}, a.w), a.w));
+  }
 };
 
 /// Members that values and variables share.
@@ -333,6 +374,12 @@ public:
   template <class U> val &operator&=(const U &) { return refuse<U>(); }
   template <class U> val &operator|=(const U &) { return refuse<U>(); }
   template <class U> val &operator^=(const U &) { return refuse<U>(); }
+  template <class U> val &operator<<=(const U &) { return refuse<U>(); }
+  template <class U> val &operator>>=(const U &) { return refuse<U>(); }
+  val &operator++() { return refuse<T>(); }
+  val &operator--() { return refuse<T>(); }
+  val &operator++(int) { return refuse<T>(); }
+  val &operator--(int) { return refuse<T>(); }
 
   [[nodiscard]] detail::handle id(const location &w = {}) const {
     if (!handle_.variable) return handle_;
@@ -392,8 +439,22 @@ public:
   var &operator-=(detail::offset_operand o) requires pointer {
     return *this = val<T>(detail::add_pointer(this->id(o.w), o.h, o.t, true, o.w));
   }
+  // These operators cannot know their line: they show that of what was built before.
+  var &operator++() { return *this += one(); }
+  var &operator--() { return *this -= one(); }
+  val<T> operator++(int) {
+    const val<T> before(*this);
+    ++*this;
+    return before;
+  }
+  val<T> operator--(int) {
+    const val<T> before(*this);
+    --*this;
+    return before;
+  }
 
 private:
+  static auto one() { return std::conditional_t<pointer, detail::offset_operand, operand>(1, location{}); }
   using val<T>::handle_;
   detail::traced_operand<T> self(const operand &x) const { return {*this, x.w}; }
   var &update(const operand &x, const val<T> &y) {
@@ -403,8 +464,6 @@ private:
 };
 
 template <detail::traced X> var(const X &) -> var<detail::element_of<X>>;
-var(int) -> var<i32>;
-var(float) -> var<float>;
-var(bool) -> var<bool>;
+template <memory_element U> var(U) -> var<U>; // of a host number: int gives i32, float f32, double f64
 
 } // namespace tessera::tl

@@ -13,6 +13,7 @@ struct SharedMemoryModel {
   /// Which lanes are served at once in loads of 16 bytes: those whose index is a combination of these, and sums of
   /// further ones; empty: lanes that follow each other, as in all other accesses.
   llvm::SmallVector<unsigned, 6> wideLoadLanes;
+  bool matrixStores = false; ///< there is stmatrix
 };
 
 /// How a warp moves 8x8 matrices of 16-byte rows between memory and registers: ldmatrix and stmatrix. In each

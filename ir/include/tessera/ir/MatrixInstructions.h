@@ -32,8 +32,11 @@ bool exists(const MatrixInstruction &instruction);
 /// registers. Lanes that hold copies have zero bases (Wmma 1: lanes 16 to 31 repeat A and B). The instruction exists.
 LinearLayout fragmentOf(const MatrixInstruction &instruction, MatrixOperand operand);
 
-/// The instruction of sm_90 that does the work of several of `i` on a tile of so many rows and so deep; else `i`.
-MatrixInstruction widestOnHopper(const MatrixInstruction &i, int64_t rows, int64_t depth);
+/// Whether an NVIDIA GPU of this compute capability, as `ttg.target` has it (sm_90a is 90, sm_90 is 89), has wgmma.
+constexpr bool hasWarpGroupMma(unsigned capability) { return capability == 90; }
+/// The instruction that does the work of several of `i` on a tile of so many rows and so deep, on an NVIDIA GPU of this
+/// compute capability; `i` where there is none, or where it is no faster.
+MatrixInstruction widestOnNvidia(unsigned capability, const MatrixInstruction &i, int64_t rows, int64_t depth);
 
 /// Elements of A (and B) that a lane holds in one instruction.
 unsigned elementsPerLane(const MatrixInstruction &instruction);

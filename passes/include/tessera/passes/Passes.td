@@ -121,7 +121,8 @@ def TtgirCoalesce : Pass<"ttgir-coalesce", "mlir::ModuleOp"> {
     Why: memory traffic decides the speed of most kernels.
   }];
   let options = [
-    Option<"maxVectorBits", "max-vector-bits", "unsigned", "128", "bits one thread accesses at once at most">,
+    Option<"maxVectorBits", "max-vector-bits", "unsigned", "128", "bits one thread accesses at once at most, which it has "
+           "in neighbouring registers">,
     Option<"wideLanes", "wide-lanes", "bool", "false", "the lanes of a warp are one vector register">,
   ];
   let dependentDialects = ["tessera::ttg::TTGDialect"];
@@ -208,8 +209,10 @@ def TtgirAssignLatencies : Pass<"ttgir-assign-latencies", "mlir::ModuleOp"> {
       can be an asynchronous copy it gets the rest of n - 1, in n buffers; less one, in n - 1 buffers, if the product does
       not stay in flight and n buffers exceed `max-shared-bytes`. Other tiles have to wait in registers, so 1;
     - `local_alloc`s that threads fill with what they computed, if stages are left or a product in flight reads them;
-    - warp_group_dots that only accumulate: 1, they stay in flight for an iteration;
-    - if the loop itself says `tt.num_stages`: its other loads, 1, where registers suffice.
+    - warp_group_dots that only accumulate: 1, they stay in flight for an iteration. With A in registers only if n buffers
+      fit into `max-shared-bytes`, and if A's registers are not written meanwhile (OperandSlices.h): A is cut in slices with
+      registers of their own, or is the same in all iterations;
+    - if the loop itself says `tt.num_stages`: its other loads, 1, while all of them hold at most 64 registers of a thread.
 
     Loads that may read what the loop stores, by pointers made of the same argument, stay where they are. Loops that contain
     loops, or write global memory otherwise than by stores, are left alone; so are those of the native CPU, whose cores run
@@ -217,8 +220,10 @@ def TtgirAssignLatencies : Pass<"ttgir-assign-latencies", "mlir::ModuleOp"> {
     Why: memory is some hundred instructions away.
   }];
   let options = [
-    Option<"numStages", "num-stages", "int", "3", "iterations in flight, the one being computed included">,
-    Option<"maxSharedBytes", "max-shared-bytes", "unsigned", "0", "what the buffers of a loop may take to have n of each">,
+    Option<"numStages", "num-stages", "int", "3", "iterations in flight, the one being computed included, of copies that "
+           "run by themselves; tiles that wait in registers are at most one ahead">,
+    Option<"maxSharedBytes", "max-shared-bytes", "unsigned", "0", "bytes up to which a loop's buffers are n of each, and "
+           "up to which products with A in registers stay in flight">,
   ];
   let dependentDialects = ["tessera::ttng::TTNGDialect"];
 }
@@ -291,7 +296,7 @@ def TtgirAllocateShared : Pass<"ttgir-allocate-shared", "mlir::ModuleOp"> {
     Why: shared memory is small and bounds occupancy.
   }];
   let options = [
-    Option<"maxSharedBytes", "max-shared-bytes", "unsigned", "4294967295u", "what one program may use">,
+    Option<"maxSharedBytes", "max-shared-bytes", "unsigned", "4294967295u", "bytes that one program may use">,
   ];
 }
 

@@ -30,7 +30,7 @@ struct TargetModel {
   /// Small scratch of ops that follow each other lies apart, which saves the barrier between the reads of the one and
   /// the writes of the next; else all of it shares bytes.
   bool scratchApart = true;
-  SharedMemoryModel shared; ///< banks
+  SharedMemoryModel shared; ///< banks, and what there is to access it
   bool wideLanes = false;   ///< native CPU: the lanes of a warp are one vector register
   /// Accumulator rows that a warp of the native CPU keeps in vector registers, two vectors each.
   unsigned accumulatorRows = 0;

@@ -82,11 +82,11 @@ template <class Config> struct candidate {
 template <class Config>
 std::vector<candidate<Config>> candidates(const std::vector<Config> &configs,
                                           const std::vector<compile_options> &options) {
-  std::vector<candidate<Config>> all;
+  std::vector<candidate<Config>> list;
   for (auto &c : configs)
     for (auto &o : options)
-      all.push_back({c, o});
-  return all;
+      list.push_back({c, o});
+  return list;
 }
 
 /// What to tune and how. Names are those of `arguments`, separated by spaces or commas.
@@ -264,7 +264,7 @@ private:
     return state_->tuner.tune(p.call, [&] {
       const tuning_call call = state_->tuner.describe(p.call);
       const tuning<config> &t = state_->options;
-      std::vector<tessera::detail::tuning_candidate> all;
+      std::vector<tessera::detail::tuning_candidate> list;
       for (std::size_t i = 0; i < t.candidates.size(); ++i) {
         const candidate<config> c = with_heuristics(int(i), p);
         tessera::detail::tuning_candidate out;
@@ -279,9 +279,9 @@ private:
           out.before = [&t, c, call] { t.before_run(c, call); };
         if (t.after_run)
           out.after = [&t, c, call] { t.after_run(c, call); };
-        all.push_back(std::move(out));
+        list.push_back(std::move(out));
       }
-      return all;
+      return list;
     });
   }
   template <class P> candidate<config> with_heuristics(int index, P &p) const {

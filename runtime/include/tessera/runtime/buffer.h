@@ -49,7 +49,7 @@ TESSERA_API void fill(device_impl &d, void *to, const void *pattern, std::size_t
 
 } // namespace detail
 
-/// Part of a device's memory, owned by a device_buffer (or by the caller, through `view_native`).
+/// Part of a device's memory, which a device_buffer owns.
 ///
 /// Copies without a stream are done when they return. With a stream they are ordered after its work so far, and host
 /// memory must stay untouched until the stream is synchronised.
@@ -88,7 +88,7 @@ public:
   /// Copies all elements to the host. The sizes must agree.
   void copy_to(std::span<value_type> host) const { copy_out(host, nullptr); }
   void copy_to(std::span<value_type> host, const stream &s) const { copy_out(host, &s); }
-  /// Copies from memory of the same device, or of one it can reach.
+  /// Copies from memory of the same device, or of one it can reach. Without a stream, after the work given to both devices.
   void copy_from(buffer_view<const value_type> other) const { copy_peer(other, nullptr); }
   void copy_from(buffer_view<const value_type> other, const stream &s) const { copy_peer(other, &s); }
   /// A new vector with all elements.

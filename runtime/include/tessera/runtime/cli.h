@@ -2,6 +2,7 @@
 // The command line that all examples and benchmarks share.
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -38,8 +39,9 @@ public:
   cli &operator=(const cli &) = delete;
   ~cli();
 
-  /// A program's own option, which keeps `value` where it is not given. Integers are sizes: at least 1.
-  void option(const std::string &flag, std::int64_t &value, const std::string &help);
+  /// A program's own option, which keeps `value` where it is not given. Integers are sizes, from `least` to `most`.
+  void option(const std::string &flag, std::int64_t &value, const std::string &help, std::int64_t least = 1,
+              std::int64_t most = std::numeric_limits<std::int64_t>::max());
   void option(const std::string &flag, double &value, const std::string &help);
   void option(const std::string &flag, std::string &value, const std::string &help);
   void flag(const std::string &flag, bool &value, const std::string &help);

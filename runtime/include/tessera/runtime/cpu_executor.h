@@ -13,9 +13,9 @@ namespace tessera {
 /// What a launch did; all but `programs` are zero unless the kernel was compiled with compile_options::count_traffic.
 struct cpu_counters {
   std::uint64_t programs = 0;
-  std::uint64_t bytes_loaded = 0; ///< by active lanes, from global memory
+  std::uint64_t bytes_loaded = 0; ///< from global memory, of elements that no mask excludes
   std::uint64_t bytes_stored = 0;
-  std::uint64_t flops = 0; ///< float operations on tensors, fma counted as 2
+  std::uint64_t flops = 0; ///< float operations on the elements of tiles, fma counted as 2; the same on every target
 };
 
 /// Programs in a grid. Throws tessera::error (launch) where the product needs more than 64 bits.

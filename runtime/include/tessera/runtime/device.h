@@ -56,6 +56,8 @@ public:
   /// What kernels are compiled for on this device.
   [[nodiscard]] const tessera::target &target() const noexcept;
   [[nodiscard]] const std::string &name() const noexcept { return properties().name; }
+  /// Which one it is, as open() takes it: "cpu", "cpu:emulate=sm_90a", "cuda:1".
+  [[nodiscard]] std::string place() const;
   [[nodiscard]] bool is_cpu() const noexcept { return target().kind == target_kind::cpu; }
   /// Waits for everything given to the device. Throws what a kernel did wrong (stage execute).
   void synchronize() const;

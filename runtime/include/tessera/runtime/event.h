@@ -26,6 +26,8 @@ public:
   [[nodiscard]] double elapsed_ms(const event &start) const;
 
 private:
+  void *native() const; ///< throws where the event was moved from
+
   detail::device_impl *impl_;
   void *native_;
 };

@@ -54,8 +54,6 @@ concept buffer_like = requires(const A &a) {
 };
 template <class A>
 concept contiguous_host_range = !buffer_like<A> && std::ranges::contiguous_range<A> && std::ranges::sized_range<A>;
-template <class A> inline constexpr bool is_strided = false;
-template <class T> inline constexpr bool is_strided<strided_tensor<T>> = true;
 
 /// Packs the arguments of one launch and finds what it is specialised on.
 template <class Signature> struct packer {
@@ -68,15 +66,19 @@ template <class Signature> struct packer {
     args.values[i] = address;
     args.spec.divisible_by_16 |= std::uint64_t((address & 15) == 0) << i;
   }
-  void put_unchecked(std::size_t i, const void *p) {
+  template <class T> void put_unchecked(std::size_t i, const T *p) {
     if (!p) [[unlikely]]
       core.fail_argument(i, "is a null pointer; write nullptr itself where the kernel is meant to get none", site);
-    put_address(i, reinterpret_cast<std::uint64_t>(p));
+    const auto address = reinterpret_cast<std::uint64_t>(p);
+    if (address % sizeof(T)) [[unlikely]] // a GPU would give up its context over it
+      core.fail_argument(i, "is an address that is not a multiple of its elements' " + std::to_string(sizeof(T)) + " bytes", site);
+    put_address(i, address);
     args.unchecked |= std::uint64_t(1) << i;
   }
-  template <std::size_t I> void put_tensor(const dlpack_view &t, bool contiguous) {
+  template <std::size_t I, class T> void put_tensor(const dlpack_view &t, bool contiguous) {
     std::string why;
-    const std::uint64_t address = dlpack_address(t, Signature::types[I].element, s, contiguous, why);
+    const std::uint64_t address =
+        dlpack_address(t, Signature::types[I].element, s, contiguous, !std::is_const_v<T>, why);
     if (!why.empty()) [[unlikely]]
       core.fail_argument(I, why, site);
     put_address(I, address);
@@ -99,19 +101,19 @@ template <class Signature> struct packer {
       check_element<T, std::remove_pointer_t<decltype(a.data())>>();
       if (a.memory_space() != s.memory_space()) [[unlikely]]
         core.fail_argument(
-            I, "is a buffer of " + a.device().target().str() + ", the stream is of " + s.device().target().str(), site);
+            I, "is a buffer of " + a.device().place() + ", the stream is of " + s.device().place(), site);
+      if (!a.data()) [[unlikely]]
+        core.fail_argument(I, "is a device_buffer that was moved from, or a part of one", site);
       put_address(I, reinterpret_cast<std::uint64_t>(a.data()));
       if constexpr (requires { a.view(); }) { // owned: nothing of the memory lies outside, as it may with a view
-        if (!a.data()) [[unlikely]]
-          core.fail_argument(I, "is a device_buffer that was moved from", site);
         args.spec.below_2g |= std::uint64_t(a.size_bytes() < (std::size_t(1) << 31)) << I;
       }
-    } else if constexpr (is_strided<X>) {
-      put_tensor<I>(view_of(*a.tensor), false);
+    } else if constexpr (std::is_same_v<X, strided_tensor>) {
+      put_tensor<I, T>(a.view, false);
     } else if constexpr (dlpack_tensor<X>) {
-      put_tensor<I>(view_of(a), true);
+      put_tensor<I, T>(view_of(a), true);
     } else if constexpr (dlpack_managed<X>) {
-      put_tensor<I>(view_of(a.dl_tensor), true);
+      put_tensor<I, T>(view_of(a), true);
     } else if constexpr (std::is_pointer_v<X>) {
       using U = std::remove_pointer_t<X>;
       if constexpr (dlpack_tensor<std::remove_const_t<U>> || dlpack_managed<std::remove_const_t<U>>) {
@@ -230,6 +232,9 @@ public:
     if constexpr (std::is_default_constructible_v<config>)
       select(config{}, {});
   }
+  // Moving copies, so that there is no empty kernel.
+  kernel(const kernel &) = default;
+  kernel &operator=(const kernel &) = default;
 
   /// The kernel with another configuration, its options kept.
   [[nodiscard]] kernel with(const config &c) const { return with(c, options()); }

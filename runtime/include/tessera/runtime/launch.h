@@ -51,6 +51,9 @@ struct specialization {
 class TESSERA_API kernel_handle {
 public:
   explicit kernel_handle(std::shared_ptr<const compiled_kernel> k) : kernel_(std::move(k)) {}
+  // Moving copies, so that there is no empty handle.
+  kernel_handle(const kernel_handle &) = default;
+  kernel_handle &operator=(const kernel_handle &) = default;
 
   [[nodiscard]] const std::string &name() const { return kernel_->metadata.name; }
   [[nodiscard]] const tessera::target &target() const { return kernel_->compiled_for; }

@@ -24,7 +24,7 @@ struct perf_value {
   double low = value, high = value; ///< at 20 % and 80 % of the runs
   perf_value() = default;
   perf_value(double v) : value(v) {}
-  perf_value(double v, double low, double high) : value(v), low(low), high(high) {}
+  perf_value(double v, double p20, double p80) : value(v), low(p20), high(p80) {}
 };
 /// Milliseconds of a run; what `bytes` or `flops` a run make of them. Rates are high where times are low.
 inline perf_value milliseconds(const bench_result &r) { return {r.median, r.p20, r.p80}; }

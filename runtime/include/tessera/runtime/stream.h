@@ -23,6 +23,7 @@ public:
   /// machine with GPUs of two vendors.
   static stream from_native(void *native);
 
+  /// `other` becomes the default stream of its device.
   stream(stream &&other) noexcept
       : impl_(other.impl_), native_(std::exchange(other.native_, nullptr)), space_(other.space_),
         owned_(std::exchange(other.owned_, false)) {}

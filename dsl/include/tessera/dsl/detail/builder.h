@@ -3,7 +3,6 @@
 // by the language's operators and functions; users have no need to.
 #include <array>
 #include <cstdint>
-#include <initializer_list>
 #include <source_location>
 #include <span>
 #include <string_view>
@@ -21,8 +20,11 @@ struct dims {
   bool overflow = false; ///< more dimensions were given than a tile may have; reported where the shape is used
 
   constexpr dims() = default;
-  constexpr dims(std::initializer_list<std::int64_t> list) {
-    for (std::int64_t e : list) push_back(e);
+  /// Integers of any types, constants of an enumeration: `{c.rows, v.size()}`; one is a shape of one dimension.
+  template <class... E>
+    requires(sizeof...(E) > 0 && ((std::convertible_to<E, std::int64_t> && !std::is_floating_point_v<E>) && ...))
+  constexpr dims(E... e) {
+    (push_back(static_cast<std::int64_t>(e)), ...);
   }
   constexpr void push_back(std::int64_t e) {
     if (rank < max_rank) extent[static_cast<std::size_t>(rank++)] = e;

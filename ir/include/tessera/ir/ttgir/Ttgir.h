@@ -20,12 +20,15 @@ struct AsyncGroups : mlir::SideEffects::Resource::Base<AsyncGroups> {
 
 // Module attributes.
 constexpr llvm::StringLiteral numWarpsAttr = "ttg.num-warps";
+/// How many of these warps each warp of the machine is, one after the other between two barriers; 1 where absent.
+constexpr llvm::StringLiteral warpTurnsAttr = "ttg.warp-turns";
 constexpr llvm::StringLiteral numCTAsAttr = "ttg.num-ctas";
 constexpr llvm::StringLiteral threadsPerWarpAttr = "ttg.threads-per-warp";
 constexpr llvm::StringLiteral targetAttr = "ttg.target";
 constexpr llvm::StringLiteral sharedAttr = "ttg.shared";
-/// The values of the module around `op`; defaults (4, 1, 32) where absent.
+/// The values of the module around `op`; defaults (4, 1, 1, 32) where absent.
 unsigned lookupNumWarps(mlir::Operation *op);
+unsigned lookupWarpTurns(mlir::Operation *op);
 unsigned lookupNumCTAs(mlir::Operation *op);
 unsigned lookupThreadsPerWarp(mlir::Operation *op);
 

@@ -11,6 +11,9 @@ namespace tessera::detail {
 
 // A field's name is read off the compiler's spelling of a template argument that points to it.
 template <class T> struct imagined_holder { T value; };
+#ifdef __clang__
+#pragma clang diagnostic ignored "-Wundefined-var-template" // nothing reads it: only its fields' names are asked for
+#endif
 template <class T> extern const imagined_holder<T> imagined;
 template <auto *Field> consteval std::string_view spelling() { return __PRETTY_FUNCTION__; }
 template <class T, std::size_t I> consteval std::string_view field_name() {
