@@ -273,6 +273,7 @@ void open_else(std::uint32_t region) {
   trace_state &s = trace_state::current({});
   construct &c = s.top(region);
   c.before = last_operation(s.frames.back());
+  c.touched = false; // by what else_'s argument captured
   s.push(c, region_kind::else_branch);
 }
 
@@ -288,7 +289,7 @@ void close_branch(std::uint32_t region, std::span<const handle> yielded, const l
 void finish_if(std::uint32_t region, std::span<handle> results) {
   trace_state &s = trace_state::current({});
   construct &c = s.top(region);
-  if (last_operation(s.frames.back()) != c.before) // kept by a name: its values would come after what uses them
+  if (c.touched || last_operation(s.frames.back()) != c.before) // kept by a name: its values would come after what uses them
     fail_at(fmt::format("the branch at {} ends with its statement: write tl::if_(…).else_(…); without a name for it",
                         brief(c.where)),
             s.last);

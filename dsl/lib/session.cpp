@@ -234,6 +234,14 @@ variable &trace_state::variable_of(handle h, const location &w) {
   return v;
 }
 
+/// Says it to a branch whose operation is not built yet that `v` is used behind it.
+static void note_use(trace_state &s, variable_id v) {
+  if (s.constructs.empty() || s.frames.back().construct == s.constructs.back()->id)
+    return;
+  for (construct &c = *s.constructs.back(); const frame &f : c.done)
+    c.touched |= f.values.contains(v);
+}
+
 Value trace_state::read(std::size_t level, variable_id v) {
   frame &f = frames[level];
   if (auto it = f.values.find(v); it != f.values.end())
@@ -259,6 +267,7 @@ handle declare_variable(handle initial, const location &w) {
 handle read_variable(handle h, const location &w) {
   trace_state &s = trace_state::current(w);
   s.variable_of(h, w);
+  note_use(s, h.id);
   return s.make(s.read(s.frames.size() - 1, h.id));
 }
 
@@ -266,6 +275,7 @@ void assign_variable(handle h, handle value, const location *where) {
   trace_state &s = trace_state::current(where ? *where : location{});
   const location &w = where && where->line() ? *where : s.last;
   variable &v = s.variable_of(h, w);
+  note_use(s, h.id);
   Value x = s.use(value, w);
   if (s.values[value.id].number)
     x = s.to_shape(x, shape_of(v.type), s.at(w)); // a number takes the shape

@@ -63,6 +63,7 @@ struct construct {
   bool is_unsigned = false;
   int axis = 0;
   mlir::Operation *before = nullptr; ///< a branch: the last operation in front of it
+  bool touched = false;              ///< a branch: variables that it uses were used behind it
   std::string first_trace; ///< strict mode: the body as it was traced the first time
   bool again = false;
 };

@@ -13,6 +13,7 @@
 #include <mutex>
 #include <numeric>
 #include <thread>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -299,6 +300,9 @@ void tuner::impl::prune(tuning_report &r, const std::vector<tuning_candidate> &c
         fmt::format("the model expects {:.4g}, and {} candidates to be faster", candidates[order[rank]].model, rank);
 }
 
+/// The tuner whose candidates this thread compiles.
+static thread_local const void *compiling_for = nullptr;
+
 void tuner::impl::compile(const call &c, tuning_report &r, const std::vector<tuning_candidate> &candidates,
                           tuning_progress &p) const {
   std::vector<std::size_t> todo;
@@ -308,6 +312,10 @@ void tuner::impl::compile(const call &c, tuning_report &r, const std::vector<tun
   std::atomic<std::size_t> next = 0, done = 0;
   std::mutex showing;
   auto work = [&] {
+    struct marked {
+      const void *outer;
+      ~marked() { compiling_for = outer; }
+    } marked{std::exchange(compiling_for, this)};
     for (std::size_t n; (n = next++) < todo.size();) {
       tuning_trial &t = r.trials[todo[n]];
       try {
@@ -460,6 +468,11 @@ const tuner::choice *tuner::find(const stream &s, const std::uint64_t *values) c
 
 const tuner::choice &tuner::tune(const call &c, const std::function<std::vector<tuning_candidate>()> &make) const {
   impl &m = *impl_;
+  if (compiling_for == &m) // its lock is held by the thread that waits for this one
+    throw error(
+        stage::trace,
+        fmt::format("kernel '{}' is launched while its own lambda is traced, which would never end", m.core.name()),
+        {c.where.file, c.where.line, 0});
   const device_impl *d = &c.s.impl();
   std::vector<std::uint64_t> key;
   for (std::size_t i : m.key)

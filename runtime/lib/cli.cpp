@@ -118,12 +118,12 @@ int cli::run(int argc, char **argv, const std::function<bool()> &body) {
     if (!impl_->dump.empty())
       set_dump(impl_->dump);
     const bool right = body();
-    if (impl_->autotune && impl_->tunings.empty())
+    if (right && impl_->autotune && impl_->tunings.empty())
       throw error(stage::launch, "this program has no configurations for --autotune to try");
-    if (!impl_->json_file.empty() && impl_->results.empty() && impl_->tunings.empty())
+    if (right && !impl_->json_file.empty() && impl_->results.empty() && impl_->tunings.empty())
       throw error(stage::launch, "this program has no measurements for the --json file");
     impl_->write_json();
-    if (!impl_->plot_file.empty() && !impl_->plotted)
+    if (right && !impl_->plot_file.empty() && !impl_->plotted)
       throw error(stage::launch, "this program has nothing to plot");
     return right ? 0 : 1;
   } catch (const std::exception &e) {

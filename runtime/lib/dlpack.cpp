@@ -126,7 +126,7 @@ std::uint64_t dlpack_address(const dlpack_view &t, dtype element, const stream &
     return 0;
   }
   const std::uint64_t address = reinterpret_cast<std::uint64_t>(t.data) + t.byte_offset;
-  if (address % size_of(element)) {
+  if (address % size_of(element) && !is_empty(t)) {
     why = fmt::format("is a DLPack tensor at address {:#x}, not a multiple of its elements' {} bytes", address,
                       size_of(element));
     return 0;

@@ -18,10 +18,14 @@ using V = llvm::Value *;
 class WarpTurns {
 public:
   WarpTurns(llvm::Function &f, unsigned turns, llvm::Instruction *turn, llvm::ArrayRef<llvm::BasicBlock *> cutBlocks)
-      : f(f), turns(turns), turn(turn), entry(&f.getEntryBlock()), cuts(cutBlocks.begin(), cutBlocks.end()) {}
+      : f(f), turns(turns), turn(turn), entry(&f.getEntryBlock()) {
+    llvm::EliminateUnreachableBlocks(f);
+    for (llvm::BasicBlock &block : f)
+      if (llvm::is_contained(cutBlocks, &block))
+        cuts.insert(&block);
+  }
 
   void run() {
-    llvm::EliminateUnreachableBlocks(f);
     findParts();
     findVarying();
     placeSlots();
@@ -165,7 +169,7 @@ private:
       llvm::AllocaInst *memory = b.CreateAlloca(llvm::ArrayType::get(llvm::ArrayType::get(type, values.size()), turns));
       memory->setAlignment(std::max(memory->getAlign(), llvm::Align(16)));
       for (auto [index, value] : llvm::enumerate(values)) {
-        require(value->getParent() != entry);
+        require(value->getParent() != entry && (partOf.contains(value->getParent()) || isCarried(value)));
         slots[value] = {memory, unsigned(index)};
       }
     }

@@ -94,7 +94,8 @@ public:
     for (llvm::Instruction *division : group.divisions) {
       const Divisor divisor(division->getOperand(1));
       if (V &reciprocal = reciprocals[division->getOperand(1)]; !reciprocal) {
-        also(b.CreateICmpULT(b.CreateSub(divisor.value, b.getInt32(1)), b.getInt32((1u << kDivisorBits) - 1)));
+        V value = divisor.unless ? b.CreateFreeze(divisor.value) : divisor.value; // no matter what where it is not used
+        also(b.CreateICmpULT(b.CreateSub(value, b.getInt32(1)), b.getInt32((1u << kDivisorBits) - 1)));
         if (divisor.unless)
           also(b.CreateNot(divisor.unless));
         reciprocal = b.CreateIntrinsic(llvm::Intrinsic::nvvm_rcp_approx_ftz_f, {}, {toFloat(divisor.value, 0)});

@@ -19,7 +19,8 @@ namespace {
 /// Bytes of the rows between a program and the one it fetches for: what a Hopper's memory moves in its latency. Small
 /// programs begin more slowly than that: never more than so many between (docs/measurements.md).
 constexpr uint64_t kBytesAhead = 4 << 20, kProgramsAhead = 768;
-/// Of what is fetched at once; a load of as many bytes says that its row begins at a multiple of it.
+/// Of what is fetched at once; an aligned load of as many bytes, at a position that is a multiple of it, says that its row
+/// begins at one too.
 constexpr unsigned kAlignment = 16;
 /// Shorter rows were not measured.
 constexpr uint64_t kShortest = 2 << 10;
@@ -127,7 +128,8 @@ private:
 V rowOf(llvm::Instruction &i, Row &part, unsigned threads) {
   V pointer = nullptr, mask = nullptr;
   llvm::Type *type = i.getType();
-  if (auto *load = llvm::dyn_cast<llvm::LoadInst>(&i); load && load->isSimple() && load->getPointerAddressSpace() == 1) {
+  if (auto *load = llvm::dyn_cast<llvm::LoadInst>(&i);
+      load && load->isSimple() && load->getPointerAddressSpace() == 1 && load->getAlign() >= kAlignment) {
     pointer = load->getPointerOperand();
   } else if (isAssembly(i, "ld.global.") && !isAssembly(i, "L2::cache_hint")) {
     for (V operand : llvm::cast<llvm::CallInst>(i).args())
@@ -154,6 +156,8 @@ V rowOf(llvm::Instruction &i, Row &part, unsigned threads) {
   const llvm::KnownBits known = llvm::computeKnownBits(position, layout);
   part.elementBytes = layout.getTypeAllocSize(element->getSourceElementType());
   const uint64_t loaded = layout.getTypeStoreSize(type) / part.elementBytes;
+  if (!llvm::isPowerOf2_64(loaded) || known.countMinTrailingZeros() < llvm::Log2_64(loaded))
+    return nullptr; // the address is aligned, but its base may not be
   if (!known.isNonNegative() || loaded * part.elementBytes != kAlignment || known.getMaxValue().getActiveBits() > 32 ||
       distance.isNegative() || distance.urem(kAlignment))
     return nullptr;
@@ -162,7 +166,8 @@ V rowOf(llvm::Instruction &i, Row &part, unsigned threads) {
   part.last = &i;
   if (auto *compare = mask ? llvm::dyn_cast<llvm::ICmpInst>(mask) : nullptr)
     if (compare->getPredicate() == llvm::CmpInst::ICMP_SLT && compare->getOperand(0) == position)
-      part.length = llvm::dyn_cast<llvm::Argument>(compare->getOperand(1));
+      if (compare->getOperand(1)->getType()->getIntegerBitWidth() >= 32)
+        part.length = llvm::dyn_cast<llvm::Argument>(compare->getOperand(1));
   if (mask && !part.length && mask != llvm::ConstantInt::getTrue(mask->getType()))
     return nullptr;
   return base;

@@ -294,6 +294,8 @@ void NvidiaTargetInfo::emitMachineCode(llvm::Module &m, llvm::TargetMachine &tm,
   auto again = [&](unsigned programs, int mostSpills) {
     std::string denser = ptx.str().str();
     constexpr llvm::StringLiteral size = ".reqntid ";
+    if (denser.find(size) == std::string::npos)
+      return;
     denser.insert(denser.find('\n', denser.find(size)) + 1, fmt::format(".minnctapersm {}\n", programs));
     if (Assembled second = assemblePtx(ptxas, denser, arch, out.options); second.spills <= mostSpills) {
       result = std::move(second);

@@ -166,7 +166,8 @@ private:
     Value one = number(type, 1);
     Value any = b.createOrFold<arith::CmpIOp>(loc, arith::CmpIPredicate::ult, lower, upper);
     Value last = b.createOrFold<arith::SubIOp>(loc, b.createOrFold<arith::SubIOp>(loc, upper, lower), one);
-    Value trips = b.createOrFold<arith::AddIOp>(loc, b.createOrFold<arith::DivUIOp>(loc, last, step), one);
+    Value divisor = b.createOrFold<arith::MaxUIOp>(loc, step, one); // an empty loop's step may be 0
+    Value trips = b.createOrFold<arith::AddIOp>(loc, b.createOrFold<arith::DivUIOp>(loc, last, divisor), one);
     trips = b.createOrFold<arith::SelectOp>(loc, any, trips, number(type, 0));
     loop.setUpperBound(type == wide ? trips : b.createOrFold<arith::ExtUIOp>(loc, wide, trips));
     loop.setLowerBound(number(wide, 0));

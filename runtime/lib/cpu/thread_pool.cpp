@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <string>
+#include <utility>
 
 #include <tessera/error.h>
 
@@ -54,10 +55,13 @@ thread_pool &thread_pool::instance() {
   // parent's is left as it is, for ending it would wait for them.
   static struct holder {
     thread_pool *pool = new thread_pool;
-    ~holder() { delete pool; }
+    ~holder() { delete std::exchange(pool, nullptr); }
   } current;
   static const int watched [[maybe_unused]] =
-      pthread_atfork(nullptr, nullptr, [] { current.pool = new thread_pool(current.pool->threads_); });
+      pthread_atfork(nullptr, nullptr, [] {
+        if (current.pool)
+          current.pool = new thread_pool(current.pool->threads_);
+      });
   return *current.pool;
 }
 

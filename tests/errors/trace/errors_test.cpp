@@ -189,6 +189,15 @@ TEST_CASE("a branch is a statement of its own") {
     auto branch = tl::if_(n > 0, [&] { x = 1.0f; });
     tl::store(p, x + 1.0f);
   }, "the branch at " + at(line + 3) + " ends with its statement", line + 4);
+  expect([](i32 n) { // what only reads a variable makes no operation
+    tl::var x = 0.0f, y = 0.0f;
+    auto branch = tl::if_(n > 0, [&] { x = 1.0f; });
+    y = x;
+  }, "the branch at " + at(line + 8) + " ends with its statement", line + 8);
+  expect([](p32 p) {
+    tl::var q = p;
+    q += tl::arange(0, 8);
+  }, "is a scalar; assigned [8] at " + at(line + 13), line + 13);
 }
 
 TEST_CASE("shapes") {

@@ -226,6 +226,21 @@ TEST_SUITE("runtime.autotune") {
     }
   }
 
+  TEST_CASE_FIXTURE(tuner_test, "a tuned kernel that its own lambda launches is an error, not a wait without end") {
+    std::vector<float> out(64);
+    std::function<void()> again;
+    auto kernel = tl::kernel("endless", [&](tl::ptr<float> o, tl::val<tl::i32> n, config c) {
+      again();
+      auto at = tl::arange(0, c.block);
+      tl::store(o + at, 1.0f, at < n);
+    });
+    auto tuning = quick("o n", "n", {{{.block = 32}}, {{.block = 64}}});
+    tuning.compile_threads = 2;
+    const auto tuned = tl::autotune(kernel, tuning);
+    again = [&] { tuned(s, 1, out, 64); };
+    CHECK(contains(message_of([&] { tuned(s, 1, out, 64); }), "'endless' is launched while its own lambda is traced"));
+  }
+
   TEST_CASE_FIXTURE(tuner_test, "a bar on a terminal, no wider than it is, and two lines elsewhere") {
     /// What tuning writes to a standard error that is `file`, read from `from`.
     auto shown = [&](int file, int from) {

@@ -319,6 +319,12 @@ TEST_SUITE("runtime.device") {
     device_buffer<float> from(cpu, 64), to = std::move(from);
     CHECK(contains(message_of([&] { add(s, 1, x, from.view(), out, 64); }), "argument 2 of kernel 'add' is a device_buffer that "
                                                                             "was moved from"));
+    device_buffer<float> old(cpu, 64); // which is given up, not given to the other
+    old = std::move(to);
+    CHECK(contains(message_of([&] { add(s, 1, x, to.view(), out, 64); }), "was moved from"));
+    stream mine(cpu);
+    mine = std::move(other);
+    CHECK(other.native() == nullptr);
   }
 
   TEST_CASE("events time the CPU") {

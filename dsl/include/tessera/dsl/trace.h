@@ -93,6 +93,8 @@ template <class R, class... A> struct call_signature<R (*)(A...) noexcept> : cal
 template <class C, class R, class... A> struct call_signature<R (C::*)(A...)> : call_signature<R (*)(A...)> {
   static_assert(never<C>, "a kernel's lambda is not mutable: it is traced anew for each specialisation");
 };
+template <class C, class R, class... A>
+struct call_signature<R (C::*)(A...) noexcept> : call_signature<R (C::*)(A...)> {};
 template <class C, class R, class... A> struct call_signature<R (C::*)(A...) const> : call_signature<R (*)(A...)> {};
 template <class C, class R, class... A>
 struct call_signature<R (C::*)(A...) const noexcept> : call_signature<R (*)(A...)> {};

@@ -434,10 +434,12 @@ public:
   var &operator<<=(operand x) { return update(x, base::shift(op::shl, self(x), x.h)); }
   var &operator>>=(operand x) { return update(x, base::shift(op::shr, self(x), x.h)); }
   var &operator+=(detail::offset_operand o) requires pointer {
-    return *this = val<T>(detail::add_pointer(this->id(o.w), o.h, o.t, false, o.w));
+    detail::assign_variable(handle_, detail::add_pointer(this->id(o.w), o.h, o.t, false, o.w), &o.w);
+    return *this;
   }
   var &operator-=(detail::offset_operand o) requires pointer {
-    return *this = val<T>(detail::add_pointer(this->id(o.w), o.h, o.t, true, o.w));
+    detail::assign_variable(handle_, detail::add_pointer(this->id(o.w), o.h, o.t, true, o.w), &o.w);
+    return *this;
   }
   // These operators cannot know their line: they show that of what was built before.
   var &operator++() { return *this += one(); }

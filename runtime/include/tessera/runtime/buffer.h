@@ -23,8 +23,9 @@ public:
       : impl_(other.impl_), data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)),
         space_(other.space_) {}
   raw_buffer &operator=(raw_buffer &&other) noexcept {
-    std::swap(impl_, other.impl_), std::swap(data_, other.data_);
-    std::swap(bytes_, other.bytes_), std::swap(space_, other.space_);
+    raw_buffer taken(std::move(other)); // what was here goes with it
+    std::swap(impl_, taken.impl_), std::swap(data_, taken.data_);
+    std::swap(bytes_, taken.bytes_), std::swap(space_, taken.space_);
     return *this;
   }
   ~raw_buffer();

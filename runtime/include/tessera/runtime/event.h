@@ -11,7 +11,8 @@ public:
   explicit event(const device &d);
   event(event &&other) noexcept : impl_(other.impl_), native_(std::exchange(other.native_, nullptr)) {}
   event &operator=(event &&other) noexcept {
-    std::swap(impl_, other.impl_), std::swap(native_, other.native_);
+    event taken(std::move(other)); // what was here goes with it
+    std::swap(impl_, taken.impl_), std::swap(native_, taken.native_);
     return *this;
   }
   ~event();

@@ -28,8 +28,9 @@ public:
       : impl_(other.impl_), native_(std::exchange(other.native_, nullptr)), space_(other.space_),
         owned_(std::exchange(other.owned_, false)) {}
   stream &operator=(stream &&other) noexcept {
-    std::swap(impl_, other.impl_), std::swap(native_, other.native_);
-    std::swap(space_, other.space_), std::swap(owned_, other.owned_);
+    stream taken(std::move(other)); // what was here goes with it
+    std::swap(impl_, taken.impl_), std::swap(native_, taken.native_);
+    std::swap(space_, taken.space_), std::swap(owned_, taken.owned_);
     return *this;
   }
   ~stream();

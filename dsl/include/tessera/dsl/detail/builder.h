@@ -2,6 +2,7 @@
 // The line between the headers and the IR builder: opaque ids cross it, never an MLIR type. Everything here is called
 // by the language's operators and functions; users have no need to.
 #include <array>
+#include <concepts>
 #include <cstdint>
 #include <source_location>
 #include <span>
@@ -22,7 +23,7 @@ struct dims {
   constexpr dims() = default;
   /// Integers of any types, constants of an enumeration: `{c.rows, v.size()}`; one is a shape of one dimension.
   template <class... E>
-    requires(sizeof...(E) > 0 && ((std::convertible_to<E, std::int64_t> && !std::is_floating_point_v<E>) && ...))
+    requires(sizeof...(E) > 0 && ((std::convertible_to<E, std::int64_t> && !float_element<E>) && ...))
   constexpr dims(E... e) {
     (push_back(static_cast<std::int64_t>(e)), ...);
   }
