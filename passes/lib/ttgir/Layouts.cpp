@@ -185,10 +185,11 @@ SmallVector<unsigned> memoryOrder(Value v) {
   Attribute encoding = encodingOf(v);
   if (auto blocked = dyn_cast_or_null<ttg::BlockedEncodingAttr>(encoding))
     llvm::append_range(own, blocked.getOrder());
-  else if (rank == 2 &&
-           isa_and_nonnull<ttg::LinearEncodingAttr>(encoding)) // the dimension of a lane's consecutive elements first
-    for (uint64_t basis : ttg::toLinearLayout(tileType(v)).bases(HwDim::Register).take_front(1))
+  else if (rank == 2 && isa_and_nonnull<ttg::LinearEncodingAttr>(encoding)) {
+    const LinearLayout layout = ttg::toLinearLayout(tileType(v)); // the dimension of a lane's consecutive elements first
+    for (uint64_t basis : layout.bases(HwDim::Register).take_front(1))
       own.push_back(rank - 1 - (basis >= uint64_t(tileType(v).getShape().back())));
+  }
   for (unsigned d = rank; d-- > 0;)
     if (!llvm::is_contained(own, d))
       own.push_back(d);

@@ -13,6 +13,11 @@ namespace {
 bool says(const std::string &text, const std::string &part) { return contains(text, part.c_str()); }
 } // namespace
 
+#ifdef __SANITIZE_ADDRESS__
+// The driver's objects stay where a test makes the function fail that destroys them; that no others do is counted here.
+extern "C" const char *__asan_default_options() { return "detect_leaks=0"; }
+#endif
+
 TEST_CASE_FIXTURE(clean, "memory is copied, filled, and given back") {
   const int before = fake().allocations_alive();
   {
@@ -150,7 +155,9 @@ TEST_CASE_FIXTURE(clean, "a warm launch asks the driver for nothing but the laun
   fake().reset();
   const std::size_t before = allocations; // the fake, which records launches, has an allocator of its own
   launch();
+#ifndef __SANITIZE_ADDRESS__ // whose operator new serves the fake too
   CHECK(allocations == before);
+#endif
   for (auto &[function, times] : fake().calls()) {
     INFO(function);
     auto allowed = vendor().warm_calls.find(function);
