@@ -15,7 +15,7 @@ bool says(const std::string &text, const std::string &part) { return contains(te
 
 #ifdef __SANITIZE_ADDRESS__
 // The driver's objects stay where a test makes the function fail that destroys them; that no others do is counted here.
-extern "C" const char *__asan_default_options() { return "detect_leaks=0"; }
+extern "C" __attribute__((visibility("default"))) const char *__asan_default_options() { return "detect_leaks=0"; }
 #endif
 
 TEST_CASE_FIXTURE(clean, "memory is copied, filled, and given back") {
