@@ -138,8 +138,11 @@ int64_t wordsOf(mlir::TypeRange types) {
   return words;
 }
 
-/// Where the user says nothing: 4, as in Triton, but more where a lane would hold more than 128 words of a tile. Those are
-/// spilled, and register allocators take seconds over it. Products keep theirs, which their instructions depend on.
+/// Words of a tile that a lane may hold at once: more are mostly spilled.
+constexpr int64_t kMostWords = 128;
+
+/// Where the user says nothing: 4, as in Triton, but more where a lane would hold more than kMostWords, which register
+/// allocators take seconds over. Products keep theirs, which their instructions depend on.
 int usualNumWarps(mlir::ModuleOp module, const target &t) {
   int64_t words = 0;
   bool product = false;
@@ -148,7 +151,7 @@ int usualNumWarps(mlir::ModuleOp module, const target &t) {
     words = std::max(words, wordsOf(op->getResultTypes()));
   });
   int warps = 4;
-  while (!product && warps < 16 && words > int64_t(128) * warps * t.warp_size())
+  while (!product && warps < 16 && words > kMostWords * warps * t.warp_size())
     warps *= 2;
   return warps;
 }
@@ -181,7 +184,7 @@ int64_t lengthOf(mlir::Operation *op) {
 /// How many warps of the layouts each warp does the work of in turn: as many as it takes for a lane to hold no more than
 /// kMostWords of a tile at once. Else code grows with the tile, most of it spills, and compilers take seconds or minutes.
 int chooseWarpTurns(mlir::ModuleOp module, const target &t, int warps) {
-  constexpr int64_t kMostWords = 128, kMostWarps = 64;
+  constexpr int64_t kMostWarps = 64;
   int64_t words = 0;
   module.walk([&](mlir::Operation *op) {
     int64_t here = wordsOf(op->getResultTypes());
